@@ -1,0 +1,31 @@
+# make demo   the main job end to end, in its own virtual environment
+# make test   the whole suite, as CI runs it
+# make lint   ruff and mypy
+# make bench  the benchmarks
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/installed
+	$(BIN)/python -m utils.demo
+
+test: .venv/installed lint
+	$(BIN)/python -m pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/installed
+	$(BIN)/python -m utils.bench all
+
+.venv/installed: setup.cfg pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -e '.[test,lint]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info

@@ -1,0 +1,1 @@
+"""Reading a model's answer: infrastructure failures told apart, reasoning stripped."""

@@ -1,0 +1,280 @@
+"""The canonical dataset: parquet per configuration, `videos/`, a manifest and a card, in one folder.
+
+Layout of a prepared folder (``HOME/datasets/<benchmark>``)::
+
+    manifest.json             what is in it: format, fingerprint, rows and questions per configuration, videos
+    README.md                 dataset card; its YAML tells `datasets.load_dataset` the configurations
+    data/<config>.parquet     one file per configuration, split `test`
+    videos/<name>.mp4         the videos, as links to the source unless copied
+
+The configuration ``default`` is all the others in order.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import __version__, settings
+from lmms_eval_tasks.errors import PackError
+from lmms_eval_tasks.media.clips import sampled
+from lmms_eval_tasks.media.sampling import Sampling
+from lmms_eval_tasks.media.sources import Videos
+from lmms_eval_tasks.releases import Reader, Release
+
+FORMAT = 1
+SPLIT = "test"
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared dataset that is open for reading."""
+
+    benchmark: str
+    folder: Path
+    manifest: Mapping[str, Any]
+    videos_override: Path | None = None
+
+    @cached_property
+    def videos(self) -> Videos:
+        """The dataset's videos: ``VIDEOS_<BENCHMARK>`` first, then its own folder."""
+        own = self.folder / "videos"
+        return Videos([self.videos_override, own] if self.videos_override else [own])
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits over the rows: equal rows have equal fingerprints on every machine."""
+        return str(self.manifest["fingerprint"])
+
+    @property
+    def configs(self) -> Mapping[str, Mapping[str, int]]:
+        """``{config: {"rows": …, "questions": …}}``, without ``default``."""
+        configs: Mapping[str, Mapping[str, int]] = self.manifest["configs"]
+        return configs
+
+    def questions(self, config: str = DEFAULT) -> int:
+        """How many evaluated questions a configuration holds."""
+        wanted = self.configs if config == DEFAULT else {config} & set(self.configs)
+        return sum(self.configs[name]["questions"] for name in wanted)
+
+    def video_names(self, config: str = DEFAULT) -> list[str]:
+        """Names of the videos that a configuration's questions are about."""
+        return [name for name, of in self.manifest["videos"].items() if config == DEFAULT or config in of]
+
+    def missing_videos(self, config: str = DEFAULT) -> list[str]:
+        """Names of the videos that no folder holds."""
+        return self.videos.missing(self.video_names(config))
+
+    def rows(self, config: str = DEFAULT) -> Any:
+        """The rows as a `datasets.Dataset`, read as lmms-eval reads them."""
+        from datasets import load_dataset
+
+        return load_dataset(str(self.folder), None if config == DEFAULT else config, split=SPLIT)
+
+
+def locate(benchmark: str) -> Path:
+    """Finds a benchmark's prepared folder: ``DATA_<BENCHMARK>``, else below ``HOME``.
+
+    Args:
+        benchmark: Name of the benchmark's room, such as ``"mt_video_bench"``.
+
+    Returns:
+        The folder, as an absolute path.
+
+    Raises:
+        PackError: There is none; the text names the command that makes it.
+    """
+    config = settings.load()
+    variable = f"{settings.PREFIX}DATA_{benchmark.upper()}"
+    given = config.data(benchmark)
+    folder = Path(given).expanduser() if given else config.root / "datasets" / benchmark
+    if (folder / "manifest.json").is_file():
+        return folder.absolute()
+    command = f"lmms-eval-tasks prepare {benchmark} --source FOLDER-OF-THE-AUTHORS-FILES"
+    if given:
+        raise PackError(f"{variable}={given} is not a prepared dataset (no manifest.json in it). Make one: {command}")
+    raise PackError(f"{benchmark} is not prepared (nothing in {folder}). Run: {command}\n"
+                    f"  or set {variable} to a folder that is prepared already")  # fmt: skip
+
+
+def opened(benchmark: str) -> Prepared:
+    """Opens a benchmark's prepared dataset.
+
+    Raises:
+        PackError: There is none, or it was made by an incompatible version of the pack.
+    """
+    folder = locate(benchmark)
+    return _open(benchmark, folder, os.stat(folder / "manifest.json").st_mtime_ns, settings.load().videos(benchmark))
+
+
+@lru_cache(maxsize=16)
+def _open(benchmark: str, folder: Path, _changed: int, videos: Path | None) -> Prepared:
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    if manifest["format"] != FORMAT or manifest["benchmark"] != benchmark:
+        raise PackError(
+            f"{folder} holds {manifest['benchmark']} in format {manifest['format']}; "
+            f"{benchmark} in format {FORMAT} is needed. Run `lmms-eval-tasks prepare {benchmark}` again"
+        )
+    if videos is not None and not videos.is_dir():
+        raise PackError(f"{settings.PREFIX}VIDEOS_{benchmark.upper()}={videos} is not a folder")
+    return Prepared(benchmark, folder, manifest, videos)
+
+
+def attributes(benchmark: str) -> Callable[[str], str]:
+    """The module-level ``__getattr__`` of a task module: what its YAML needs when a task is loaded, not before.
+
+    It serves ``dataset_path`` (the prepared folder) and ``fingerprint`` (of rows, videos and sampling settings, which
+    the key of lmms-eval's response cache would not see otherwise).
+    """
+
+    def attribute(name: str) -> str:
+        match name:
+            case "dataset_path":
+                return str(locate(benchmark))
+            case "fingerprint":
+                return _media_fingerprint(opened(benchmark))
+        raise AttributeError(name)
+
+    return attribute
+
+
+def _media_fingerprint(prepared: Prepared) -> str:
+    found = [prepared.videos.find(name) for name in prepared.video_names()]
+    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) if path else None for path in found]
+    return digest([prepared.fingerprint, Sampling.of(None, settings.load()).describe(), stats])
+
+
+def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -> str:
+    """The file that a backend is handed for a video: a clip of exactly the sampled frames.
+
+    Args:
+        benchmark: Name of the benchmark's room.
+        name: Name of the video in the dataset's rows.
+        specific: The task's ``lmms_eval_specific_kwargs`` for the model, if any.
+
+    Returns:
+        Path of an ``.mp4``.
+
+    Raises:
+        PackError: The video is nowhere, or cannot be decoded.
+    """
+    prepared = opened(benchmark)
+    path = prepared.videos.find(name)
+    if path is None:
+        raise PackError(
+            f"{benchmark}: video {name!r} is not in {prepared.folder / 'videos'}. Set "
+            f"{settings.PREFIX}VIDEOS_{benchmark.upper()} to the folder that holds it"
+        )
+    return str(sampled(path, Sampling.of(specific, settings.load())))
+
+
+def digest(value: Any) -> str:
+    """Sixteen hex digits that identify a JSON-able value."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def write(
+    benchmark: str, release: Release, reader: Reader, videos: Mapping[str, Path | None], copy_videos: bool = False
+) -> Path:
+    """Writes a canonical dataset below ``HOME`` and puts it in the place of an older one in one step.
+
+    Args:
+        benchmark: Name of the benchmark's room.
+        release: What was read; a configuration without rows is left out.
+        reader: The room's `release` module.
+        videos: ``{name: file}`` for every video of the rows, with None for one that was not found.
+        copy_videos: Copy the videos instead of linking to them.
+
+    Returns:
+        The folder that a reader sees, ``HOME/datasets/<benchmark>``.
+
+    Raises:
+        OSError: The disk refuses; what was there before stays.
+    """
+    rows = {config: of for config, of in release.rows.items() if of}
+    place = settings.load().root / "datasets" / benchmark
+    place.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{benchmark}.", dir=place.parent))
+    try:
+        # mkdtemp's folders are for the owner alone; a dataset is for everyone on a shared HOME.
+        folder.chmod(0o755)
+        _write_into(folder, rows, reader.features())
+        _place_videos(folder / "videos", videos, copy_videos)
+        manifest = {
+            "format": FORMAT,
+            "benchmark": benchmark,
+            "pack": __version__,
+            "fingerprint": digest({config: list(map(reader.identity, of)) for config, of in rows.items()}),
+            "configs": {
+                config: {"rows": len(of), "questions": sum(map(reader.questions, of))} for config, of in rows.items()
+            },
+            "videos": _configs_of_videos(rows, videos),
+            "excluded": release.excluded,
+        }
+        (folder / "manifest.json").write_text(json.dumps(manifest, indent=1, ensure_ascii=True), "utf-8")
+        (folder / "README.md").write_text(_card(benchmark, rows), "utf-8")
+        _swap(folder, place)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return place
+
+
+def _write_into(folder: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], features: Any) -> None:
+    from datasets import Dataset
+    from pyarrow import parquet
+
+    (folder / "data").mkdir()
+    for config, of in rows.items():
+        table = Dataset.from_list(list(of), features=features).with_format("arrow")[:]
+        parquet.write_table(table, folder / "data" / f"{config}.parquet")
+
+
+def _place_videos(folder: Path, videos: Mapping[str, Path | None], copy: bool) -> None:
+    folder.mkdir()
+    for name, source in videos.items():
+        if source is not None:
+            target = folder / f"{name.removesuffix(source.suffix)}{source.suffix}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if copy:
+                shutil.copyfile(source, target)
+            else:
+                target.symlink_to(source.resolve())
+
+
+def _configs_of_videos(rows: Mapping[str, Iterable[Mapping[str, Any]]], videos: Iterable[str]) -> dict[str, list[str]]:
+    used: dict[str, list[str]] = {name: [] for name in videos}
+    for config, of in rows.items():
+        for name in dict.fromkeys(row["video"] for row in of):
+            used[name].append(config)
+    return used
+
+
+def _swap(folder: Path, place: Path) -> None:
+    """Makes ``place`` a link to ``folder``: a rename, so that a reader sees the old dataset or the new one."""
+    old = place.resolve() if place.is_symlink() else None
+    link = place.with_name(f"{folder.name}.link")
+    link.symlink_to(folder.name)
+    os.replace(link, place)
+    if old is not None and old.parent == place.parent.resolve():
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _card(benchmark: str, configs: Iterable[str]) -> str:
+    files = {config: [f"data/{config}.parquet"] for config in configs}
+    files = {DEFAULT: [path for paths in files.values() for path in paths], **files}
+    entries = [
+        {"config_name": config, "data_files": [{"split": SPLIT, "path": paths}]} for config, paths in files.items()
+    ]
+    return (
+        f"---\nconfigs: {json.dumps(entries)}\n---\n\n# {benchmark}, prepared\n\n"
+        f"Written by `lmms-eval-tasks prepare {benchmark}`; read by the tasks of the same name.\n"
+    )

@@ -1,0 +1,1 @@
+"""Asking a judge model: client, budget, records, verdict parsing."""

@@ -1,0 +1,111 @@
+"""`prepare`: the authors' release -> a canonical dataset that the tasks load."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from tqdm import tqdm
+
+from lmms_eval_tasks import canonical, settings
+from lmms_eval_tasks.benchmarks import room
+from lmms_eval_tasks.errors import PackError, listing
+from lmms_eval_tasks.media.sources import Videos, probe
+from lmms_eval_tasks.releases import Reader
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `prepare` made.
+
+    Attributes:
+        folder: The prepared folder.
+        table: Rows of ``(configuration, rows, evaluated questions, videos)``.
+        excluded: ``{"id", "reason"}`` of what cannot be scored.
+        missing: Names of videos that were not found.
+        broken: Videos that were found and cannot be opened, with the reason.
+        notes: What else is odd.
+    """
+
+    folder: Path
+    table: list[tuple[str, int, int, int]]
+    excluded: list[dict[str, str]]
+    missing: list[str]
+    broken: list[str]
+    notes: list[str]
+
+    def __str__(self) -> str:
+        """The summary as text."""
+        lines = [f"{'':<24}{'rows':>8}{'questions':>12}{'videos':>8}"]
+        lines += [f"{name:<24}{rows:>8}{questions:>12}{videos:>8}" for name, rows, questions, videos in self.table]
+        excluded = [f"{entry['id']}: {entry['reason']}" for entry in self.excluded]
+        for heading, of in (
+            (f"{len(excluded)} excluded, which count neither as right nor as wrong", excluded),
+            (f"{len(self.missing)} videos missing", self.missing),
+            (f"{len(self.broken)} videos cannot be opened", self.broken),
+            ("Note", self.notes),
+        ):
+            if of:
+                lines.append(listing(heading, of, limit=50))
+        return "\n".join([*lines, f"Prepared in {self.folder}"])
+
+
+def prepare(benchmark: str, source: Path, videos: Path | None = None, copy_videos: bool = False) -> Summary:
+    """Converts a release and writes it below ``HOME``, in the place of an earlier one.
+
+    Args:
+        benchmark: Name of the benchmark's room.
+        source: Folder with the authors' files.
+        videos: Folder with the videos; the source is searched too.
+        copy_videos: Copy the videos instead of linking to them.
+
+    Raises:
+        PackError: The release cannot be read, or the disk cannot be written.
+    """
+    reader = cast(Reader, room(benchmark, "release"))
+    release = reader.read(source)
+    if videos is not None and not videos.expanduser().is_dir():
+        raise PackError(f"--videos {videos} is not a folder")
+    roots = (videos, settings.load().videos(benchmark), source)
+    rows = [row for of in release.rows.values() for row in of]
+    folders = [folder.expanduser() for folder in roots if folder is not None]
+    found = _find(Videos(folders), [row["video"] for row in rows])
+    seconds, broken = _durations(found)
+    for row in rows:
+        row["seconds"] = seconds.get(row["video"])
+    try:
+        folder = canonical.write(benchmark, release, reader, found, copy_videos)
+    except OSError as error:
+        raise PackError(f"{settings.load().root} cannot be written ({error}). Free space, or set "
+                        f"{settings.PREFIX}HOME to another folder") from None  # fmt: skip
+    return Summary(
+        folder=folder,
+        table=_table(release.rows, reader.questions),
+        excluded=release.excluded,
+        missing=[name for name, path in found.items() if path is None],
+        broken=broken,
+        notes=release.notes,
+    )
+
+
+def _find(videos: Videos, names: Iterable[str]) -> dict[str, Path | None]:
+    return {name: videos.find(name) for name in dict.fromkeys(names)}
+
+
+def _durations(videos: Mapping[str, Path | None]) -> tuple[dict[str, float | None], list[str]]:
+    """Seconds of each video that can be opened, and what is wrong with the others."""
+    seconds: dict[str, float | None] = {}
+    broken: list[str] = []
+    found = {name: path for name, path in videos.items() if path is not None}
+    for name, path in tqdm(found.items(), "Videos", leave=False):
+        try:
+            seconds[name] = probe(path).seconds
+        except PackError as error:
+            broken.append(str(error))
+    return seconds, broken
+
+
+def _table(rows: Mapping[str, list[dict[str, Any]]], questions: Any) -> list[tuple[str, int, int, int]]:
+    table = [(name, len(of), sum(map(questions, of)), len({row["video"] for row in of})) for name, of in rows.items()]
+    every = [row for of in rows.values() for row in of]
+    return [*table, ("all", len(every), sum(map(questions, every)), len({row["video"] for row in every}))]

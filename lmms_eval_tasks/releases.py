@@ -1,0 +1,94 @@
+"""What all rooms' `release` modules share: what they return, and how they read the authors' files."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from lmms_eval_tasks.errors import PackError
+
+IGNORED = {"__MACOSX", ".git", ".cache"}
+
+
+@dataclass
+class Release:
+    """A release that was read.
+
+    Attributes:
+        rows: Canonical rows by configuration; each has an ``id`` and names its ``video``.
+        excluded: ``{"id", "reason"}`` of what cannot be scored.
+        notes: What else is odd, in words.
+    """
+
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    excluded: list[dict[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Reader(Protocol):
+    """What a room's `release` module offers."""
+
+    def read(self, source: Path) -> Release:
+        """Reads and validates the authors' files."""
+
+    def questions(self, row: Mapping[str, Any]) -> int:
+        """How many questions of a row are evaluated."""
+
+    def identity(self, row: Mapping[str, Any]) -> Any:
+        """What of a row the dataset's fingerprint covers."""
+
+    def features(self) -> Any:
+        """The rows' `datasets.Features`."""
+
+
+def source_folder(source: Path) -> Path:
+    """The folder that holds a release.
+
+    Raises:
+        PackError: It does not exist, or is no folder.
+    """
+    source = source.expanduser()
+    if not source.is_dir():
+        raise PackError(f"--source {source} is not a folder. Give the folder that holds the authors' files")
+    return source
+
+
+def find_file(source: Path, name: str) -> Path | None:
+    """Finds the one file of a name (letter case aside) anywhere below a folder.
+
+    Raises:
+        PackError: There are several; all are named.
+    """
+    found = [path for path in source.rglob("*") if path.name.lower() == name.lower() and path.is_file()]
+    found = sorted(path for path in found if not IGNORED & set(path.relative_to(source).parts))
+    if len(found) > 1:
+        raise PackError(f"{name} occurs {len(found)} times below {source}: {', '.join(map(str, found))}. Keep one")
+    return found[0] if found else None
+
+
+def read_json(path: Path) -> Any:
+    """Reads a JSON file, refusing what Python's parser would pass over in silence.
+
+    Raises:
+        PackError: It is no UTF-8, no JSON (with line and column), or an object in it has a key twice.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = sorted({key for key in keys if keys.count(key) > 1})
+            raise PackError(f"{path}: an object has the key {twice[0]!r} twice. Keep one of the two")
+        return result
+
+    try:
+        return json.loads(path.read_text("utf-8-sig"), object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise PackError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
+    except RecursionError:
+        raise PackError(f"{path}: not JSON of a release (nested too deeply)") from None
+    except UnicodeDecodeError as error:
+        raise PackError(f"{path}: not UTF-8 text (byte {error.start}: {error.reason})") from None
+    except OSError as error:
+        raise PackError(f"{path}: cannot be read ({error.strerror})") from None

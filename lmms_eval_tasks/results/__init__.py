@@ -1,0 +1,1 @@
+"""From answers to numbers: items, run records, protocol cards, offline scoring."""

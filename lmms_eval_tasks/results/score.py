@@ -1,0 +1,209 @@
+"""Scoring offline: lmms-eval's sample logs and the pack's run records -> numbers.
+
+    score(["logs/…_samples_mt_video_bench.jsonl"])  ->  {"mt_video_bench": {"metrics": …, "coverage": …, …}}
+
+It judges what is not judged yet, with the code of the run itself, so that an interrupted run ends in the numbers of an
+uninterrupted one.
+"""
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import canonical
+from lmms_eval_tasks.answers.failures import EveryAnswer
+from lmms_eval_tasks.benchmarks import Task, room, tasks
+from lmms_eval_tasks.errors import PackError, listing
+from lmms_eval_tasks.judging.items import settle
+from lmms_eval_tasks.judging.pool import pool
+from lmms_eval_tasks.results.card import judge_summary
+from lmms_eval_tasks.results.items import SCORED, UNJUDGED, Item, counts, coverage, remarks
+
+_LOG_NAME = re.compile(r"_samples_(\w+)\.jsonl$")
+
+
+def score(
+    paths: Sequence[Path], task: str | None = None, rejudge: bool = False, official_rounding: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Scores logs and run records, several of one run together.
+
+    Args:
+        paths: Files; a folder stands for the ``.jsonl`` files below it.
+        task: Task of the files, where neither their names nor their contents tell it.
+        rejudge: Judge every answer again with the current judge.
+        official_rounding: Round as the authors' script does, for comparison.
+
+    Returns:
+        ``{task: {"metrics": {name: percent}, "coverage": percent, "counts": …, "judge": …, "card": …, "breakdowns": …,
+        "notes": […]}}``; what cannot be computed is absent from ``metrics`` and None as coverage.
+
+    Raises:
+        PackError: A file cannot be read, belongs to another dataset, or judges would be mixed.
+    """
+    by_task = _read(paths, task)
+    for name, items in by_task.items():
+        _judge(name, items, rejudge)
+    return {name: _result(name, items, official_rounding) for name, items in by_task.items()}
+
+
+def table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The results as text: a line for each metric, counts and notes below."""
+    lines = []
+    for name, result in results.items():
+        lines.append(f"{name} (version {result['card']['version']})")
+        lines += [f"  {metric:<24}{value:>8.2f}" for metric, value in result["metrics"].items()]
+        percent = "n/a" if result["coverage"] is None else f"{result['coverage']:.2f}"
+        lines.append(f"  {'coverage':<24}{percent:>8}")
+        lines.append("  " + ", ".join(f"{number} {status}" for status, number in result["counts"].items()))
+        judge = result["judge"]
+        if judge["judgements"]:
+            lines.append(
+                f"  judged by {', '.join(judge['models'])}: {judge['judgements']} judgements, "
+                f"{judge['input_tokens']} tokens in, {judge['output_tokens']} out"
+            )
+        lines += [f"  note: {note}" for note in result["notes"]]
+    return "\n".join(lines)
+
+
+def _result(name: str, items: Sequence[Item], official_rounding: bool) -> dict[str, Any]:
+    metrics = room(tasks()[name].benchmark, "metrics")
+    rounding = metrics.official if official_rounding else metrics.exact
+    share = coverage(items)
+    cards = {json.dumps(item["card"], sort_keys=True): item["card"] for item in items}
+    notes = [*metrics.notes(items), *remarks(items)]
+    if len(cards) > 1:
+        notes.append(f"the items come from {len(cards)} different protocol cards; the first is shown")
+    return {
+        "metrics": metrics.scores(items, rounding),
+        "coverage": None if math.isnan(share) else share,
+        "counts": counts(items),
+        "judge": judge_summary(items),
+        "card": next(iter(cards.values())),
+        "breakdowns": metrics.breakdowns(items),
+        "notes": notes,
+    }
+
+
+def _judge(name: str, items: Sequence[Item], rejudge: bool) -> None:
+    """Submits what is not judged and waits for it."""
+    judge = room(tasks()[name].benchmark, "task").judge
+    todo = [item for item in items if rejudge or item["status"] == UNJUDGED]
+    if not todo:
+        return
+    present = pool().describe()
+    if present is not None:
+        _check_one_judge(name, [item for item in items if not rejudge], present)
+    for item in todo:
+        asked = item["card"]["judge"]
+        repeats = present["repeats"] if rejudge or asked is None else asked["repeats"]  # type: ignore[index]
+        if present is not None:
+            item["card"]["judge"] = {**present, "repeats": repeats}
+        for key in ("score", "reason", "truncated", "unread"):
+            item.pop(key, None)
+        item["status"] = UNJUDGED
+        judge(item, repeats)
+    settle(todo)
+
+
+def _check_one_judge(name: str, items: Iterable[Item], present: Mapping[str, Any]) -> None:
+    keys = ("model", "endpoint", "temperature")
+    judges = {json.dumps([judge[key] for key in keys]) for item in items if (judge := item["card"]["judge"])}
+    other = sorted(judges - {json.dumps([present[key] for key in keys])})
+    if other:
+        raise PackError(
+            f"{name}: answers were to be judged by (model, endpoint, temperature) {', '.join(other)}; the settings "
+            f"name {json.dumps([present[key] for key in keys])}. Set the JUDGE_* settings to those of the run, or "
+            "judge every answer again with --rejudge"
+        )
+
+
+def _read(paths: Sequence[Path], task: str | None) -> dict[str, list[Item]]:
+    files = [file for path in paths for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
+    found: dict[str, dict[str, Item]] = defaultdict(dict)
+    problems: list[str] = []
+    for file in files:
+        try:
+            for item in _items(file, task):
+                _add(found[item["task"]], item, file)
+        except PackError as error:
+            problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{file}: {error.strerror}")
+    if problems:
+        raise PackError(listing("Logs cannot be scored", problems))
+    if not found:
+        raise PackError(f"No result of our tasks in {', '.join(map(str, paths)) or 'no file'}")
+    return {name: list(items.values()) for name, items in sorted(found.items())}
+
+
+def _add(items: dict[str, Item], item: Item, file: Path) -> None:
+    """Adds an item; the same answer in a log and in a run record counts once, judged if one of the two is."""
+    known = items.setdefault(item["id"], item)
+    if known["answers"] != item["answers"]:
+        raise PackError(f"{file}: {item['id']} has another answer than in the files before. Score the runs one by one")
+    if known["status"] == UNJUDGED and item["status"] == SCORED:
+        items[item["id"]] = item
+
+
+def _items(file: Path, task: str | None) -> Iterator[Item]:
+    """The items of a file: of a run record, a sample log, or a ``--predict_only`` log."""
+    match = _LOG_NAME.search(file.name)
+    name = task or (match[1] if match else None)
+    bare = []
+    for number, sample in _lines(file):
+        if "answers" in sample and "card" in sample:
+            yield Item(sample)
+            continue
+        item = next((value for value in sample.values() if isinstance(value, dict) and "card" in value), None)
+        if item is not None:
+            yield Item(item)
+        elif "doc_id" in sample:
+            bare.append((number, sample))
+    if bare:
+        yield from _joined(file, name, bare)
+
+
+def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    lines = file.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            sample = json.loads(line)
+        except ValueError:
+            if number == len(lines):
+                # Torn by a kill: its question was never confirmed as written.
+                continue
+            raise PackError(f"{file}, line {number}: not JSON. Is it a sample log or a run record?") from None
+        if isinstance(sample, dict):
+            yield number, sample
+
+
+def _joined(file: Path, name: str | None, samples: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Item]:
+    """Items of a ``--predict_only`` log, which holds answers alone: joined with the prepared dataset by ``doc_id``."""
+    if name not in tasks():
+        raise PackError(f"{file}: the file's name tells no task of ours ({name!r}). Say --task NAME")
+    task = tasks()[name]
+    module = room(task.benchmark, "task")
+    docs = getattr(module, task.process_docs)(canonical.opened(task.benchmark).rows(task.config))
+    for number, sample in samples:
+        where = f"{file}, line {number}"
+        index = sample["doc_id"]
+        if not isinstance(index, int) or not 0 <= index < len(docs):
+            raise PackError(f"{where}: doc_id {index!r} is not in the prepared dataset ({len(docs)} docs)")
+        doc = docs[index]
+        if sample.get("input") != _prompt(module, task, doc):
+            raise PackError(f"{where}: its prompt is not that of {doc['id']} in the prepared dataset. Set "
+                            f"DATA_{task.benchmark.upper()} to the dataset of the run")  # fmt: skip
+        answers = sample.get("filtered_resps", sample.get("resps"))
+        answers = answers if isinstance(answers, list) else [answers]
+        yield module.item(doc, EveryAnswer().apply([answers], None)[0])
+
+
+def _prompt(module: Any, task: Task, doc: Mapping[str, Any]) -> str:
+    prompt: str = getattr(module, task.doc_to_text)(doc)
+    return prompt

@@ -1,12 +1,13 @@
 """Every environment variable of the pack, typed, in one class."""
 
 import os
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lmms_eval_tasks.errors import PackError, listing
@@ -30,8 +31,16 @@ class Settings(BaseSettings):
     videos_scvbench: Path | None = Field(None, description="folder with the videos of SCVBench")
 
     judge_model: str | None = Field(None, description="judge model; unset: answers are left unjudged")
-    judge_base_url: str | None = Field(None, description="OpenAI-compatible endpoint; else OPENAI_API_URL")
-    judge_api_key: SecretStr | None = Field(None, description="its key; else OPENAI_API_KEY")
+    judge_base_url: str | None = Field(
+        None,
+        validation_alias=AliasChoices(f"{PREFIX}JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL"),
+        description="OpenAI-compatible endpoint; else lmms-eval's OPENAI_API_URL",
+    )
+    judge_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices(f"{PREFIX}JUDGE_API_KEY", "OPENAI_API_KEY"),
+        description="its key; else lmms-eval's OPENAI_API_KEY",
+    )
     judge_concurrency: int = Field(32, ge=1, le=1024, description="judge calls in flight, over all ranks")
     judge_timeout: float = Field(120, gt=0, description="seconds that one judge call may take")
     judge_repeats: int = Field(3, ge=1, le=100, description="judgings of each answer, averaged")
@@ -61,18 +70,15 @@ class Settings(BaseSettings):
         lmms-eval's ``OPENAI_API_URL`` is understood in both of its conventions: a base URL, or one that ends in
         ``/chat/completions``.
         """
-        url = self.judge_base_url or os.environ.get("OPENAI_API_URL") or os.environ.get("OPENAI_BASE_URL")
-        if not url:
+        if not self.judge_base_url:
             return None
-        parts = urlsplit(url.strip())
+        parts = urlsplit(self.judge_base_url.strip())
         return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")))
 
     @property
     def judge_key(self) -> str | None:
         """The judge's key in plain text, for the client alone."""
-        if self.judge_api_key is not None:
-            return self.judge_api_key.get_secret_value()
-        return os.environ.get("OPENAI_API_KEY") or None
+        return self.judge_api_key.get_secret_value() if self.judge_api_key else None
 
     def data(self, benchmark: str) -> str | None:
         """The prepared folder or Hub id that was set for a benchmark, such as ``"mlvu"``."""
@@ -86,11 +92,16 @@ class Settings(BaseSettings):
 
 
 def load() -> Settings:
-    """Reads the settings from the environment.
+    """Reads the settings from the environment; again only when a variable has changed.
 
     Raises:
         PackError: A variable has a value that is not allowed; all such are named at once.
     """
+    return _load(tuple((name, value) for name, value in os.environ.items() if name.startswith((PREFIX, "OPENAI_"))))
+
+
+@lru_cache(maxsize=8)
+def _load(_environment: tuple[tuple[str, str], ...]) -> Settings:
     try:
         return Settings()
     except ValidationError as error:
@@ -109,9 +120,8 @@ def unknown() -> list[str]:
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name.upper() not in known)
 
 
-def _explain(error: object) -> str:
-    assert isinstance(error, dict)
-    field = str(error["loc"][0])
-    secret = field == "judge_api_key"
-    value = "the given value" if secret else repr(error["input"])
-    return f"{PREFIX}{field.upper()}={value}: {error['msg']}"
+def _explain(error: ErrorDetails) -> str:
+    name = str(error["loc"][0])
+    variable = name if name.isupper() else f"{PREFIX}{name.upper()}"
+    value = "the given value" if "KEY" in variable else repr(error["input"])
+    return f"{variable}={value}: {error['msg']}"

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval_tasks.log import logger
 from lmms_eval_tasks.prepare import prepare
 from lmms_eval_tasks.settings import PREFIX
 from utils.openai_server import OpenAIServer
@@ -46,3 +47,19 @@ def judge_server(monkeypatch):
         monkeypatch.setenv(f"{PREFIX}JUDGE_API_KEY", "sk-secret-of-the-test-judge")
         monkeypatch.setenv(f"{PREFIX}JUDGE_REPEATS", "1")
         yield server
+
+
+@pytest.fixture
+def quick_retries(monkeypatch):
+    """The SDK waits milliseconds between its retries, not seconds."""
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.005)
+    monkeypatch.setattr("openai._base_client.MAX_RETRY_DELAY", 0.01)
+
+
+@pytest.fixture
+def logged():
+    """What the pack logs, as one list of lines."""
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message)), level="DEBUG")
+    yield lines
+    logger.remove(sink)

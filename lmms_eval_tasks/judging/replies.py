@@ -79,12 +79,14 @@ _BARE = re.compile(rf"{_OPEN}({_WORD}){_CLOSE}{_STOP}{_CLOSE}\s*", re.IGNORECASE
 _SAID = re.compile(rf"(?<!\w)(?:{_WORD})", re.IGNORECASE)
 _DOUBT = re.compile(rf"(?<!\w)(?:{_HEDGES})(?!\w)|{_HEDGES_ANYWHERE}|^\W*(?:or|and)\b", re.IGNORECASE)
 _CORRECTION = re.compile(rf"(?<!\w)(?:{_CORRECTIONS})(?!\w)|{_CORRECTIONS_ANYWHERE}", re.IGNORECASE)
+_TITLE = re.compile(r"(?:answer|verdict|result|evaluation|judge?ment)s?\W*|答案|回答", re.IGNORECASE)
+_NEGATION = re.compile(r"n't\b|\b(?:not|never|wrong|incorrect|expected|reference|example|format)\b", re.IGNORECASE)
 _SEPARATOR = re.compile(r"\s*[,;、]\s*(?:and\s+)?|\s+")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 
 # `A1`, `a01`, `Answer 1`, `Q1_answer`, `第1题`; with the question behind it, as a field's name may have.
 _KEY = re.compile(
-    rf"[\W_]*(?P<labels>(?:(?:{_A}|{_Q}|to|for)[\W_]*){{0,4}})0*(?P<number>\d{{1,9}})[\W_]*(?P<after>(?:{_A}|题|问|项)?)[\W_]*"
+    rf"[\W_]*(?P<labels>(?:(?:{_A}|{_Q}|to|for)[\W_]*){{0,4}})0{{0,4}}(?P<number>\d{{1,9}})[\W_]*(?P<after>(?:{_A}|题|问|项)?)[\W_]*"
     rf"(?:\W[^\n]*\?)?",
     re.IGNORECASE,
 )
@@ -92,11 +94,13 @@ _IS_ANSWER = re.compile(rf"(?:^|[\W_]){_A}(?:[\W_]|$)", re.IGNORECASE)
 # The same in running text, where a bare number needs the start of a line, or a verdict right behind it.
 _MARK = re.compile(
     rf"""(?P<start>^[ \t>\#+•·\-(\[_"'“]*)?
-    (?<![\w.])(?P<labels>(?:(?:{_A}|{_Q}|to|for)[ \t_\#.:\-(\[]{{0,4}}){{0,4}})0*(?P<number>\d{{1,9}})(?:题|问|项)?
+    (?<![\w.])(?P<labels>(?:(?:{_A}|{_Q}|to|for)[ \t_\#.:\-(\[]{{0,4}}){{0,4}})0{{0,4}}
+    (?P<number>\d{{1,9}})(?:题|问|项)?
     (?: [ \t_"'”]{{0,4}}(?:[-=]?>|[:.)\]=|→、])+(?!\d)(?P<says>(?={_OPEN}{_WORD}))?
       | [\s,_{_DASH}]{{1,8}}(?={_OPEN}(?:{_SAYS}\s*)?{_WORD}) )""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+_LAST_WORD = re.compile(r"([^\W\d_]+)\s*$")
 _ROW = re.compile(r"^[ \t]*\|(.*)$", re.MULTILINE)
 
 # Invisible characters go; full-width ASCII becomes ASCII; every line end becomes "\n".
@@ -108,6 +112,8 @@ _CLEAN: dict[int, str | None] = {
     **dict.fromkeys([0x0B, 0x0C, 0x0D, 0x1C, 0x1D, 0x1E, 0x1F, 0x85, 0x2028, 0x2029], "\n"),
     **dict.fromkeys([0x2018, 0x2019], "'"),
 }
+# A reply that goes on for longer, without its reasoning, is a judge in a loop.
+_LONGEST = 200_000
 _MARKUP: dict[int, None] = dict.fromkeys(map(ord, "*`"))
 
 # ---------------------------------------------------------------------------------------------------------- the reader
@@ -135,7 +141,7 @@ def read_checklist(reply: str, questions: int) -> list[str] | None:
         "yes" or "no" for each question in order, or None where the reply must not be read as anything.
     """
     text, truncated = strip_reasoning(reply.translate(_CLEAN))
-    split = None if truncated else _split(text)
+    split = None if truncated or len(text) > _LONGEST else _split(text)
     if split is None:
         return None
     structures, prose = split
@@ -203,7 +209,7 @@ class _Malformed(Exception):
         self.position = position
 
 
-_MAX_DEPTH = 12
+_DEEPEST = 12
 _OPENING = re.compile(r"[{\[]")
 # A scalar keeps its spelling, so that 1 is a verdict and 1.0 is not.
 _TOKEN = re.compile(
@@ -239,7 +245,7 @@ class _Parser:
         kind, text = token
         if kind == "scalar":
             return text
-        if kind not in ("{", "[") or depth > _MAX_DEPTH:
+        if kind not in ("{", "[") or depth > _DEEPEST:
             raise _Malformed(self.position)
         closing = {"{": "}", "[": "]"}[kind]
         pairs: list[tuple[str, _Node]] = []
@@ -277,13 +283,13 @@ def _split(text: str) -> tuple[list[_Node], list[str]] | None:
     structures: list[_Node] = []
     prose: list[str] = []
     start = position = 0
+    end = len(text.rstrip())
     while opening := _OPENING.search(text, position):
         parser = _Parser(text, opening.start())
         try:
             node = parser.value(parser.token())
         except _Malformed as error:
-            cut_off = not text[error.position :].strip() or "{" in text[opening.start() : error.position]
-            if cut_off:
+            if error.position >= end or text.find("{", opening.start(), error.position) >= 0:
                 return None
             position = max(error.position, opening.end())
             continue
@@ -371,7 +377,7 @@ def _numbered(text: str) -> list[_Claim]:
     text = text.translate(_MARKUP)
     claims = _table_claims(text)
     text = _ROW.sub("", text)
-    marks = [mark for mark in _MARK.finditer(text) if mark["labels"] or (mark["start"], mark["says"]) != (None, None)]
+    marks = [mark for mark in _MARK.finditer(text) if _counts(mark)]
     for mark, following in zip_longest(marks, marks[1:]):
         end = following.start() if following else len(text)
         asked = not _IS_ANSWER.search(mark["labels"])
@@ -379,6 +385,14 @@ def _numbered(text: str) -> list[_Claim]:
     if claims and _loose(text[: marks[0].start()] if marks else text):
         claims.append(_UNREADABLE)
     return claims
+
+
+def _counts(mark: re.Match[str]) -> bool:
+    """Whether a number in a text is a question's: labelled, at a line's start, or between verdicts (`1. Yes 2. No`)."""
+    if mark["labels"] or mark["start"] is not None:
+        return True
+    word = _LAST_WORD.search(mark.string[max(0, mark.start() - 30) : mark.start()])  # `Frame 2: no` is no question
+    return mark["says"] is not None and (word is None or _spoken(word[1]) is not None)
 
 
 def _loose(text: str) -> bool:
@@ -434,7 +448,8 @@ def _framed(lines: list[str], rows: list[list[str | None]]) -> bool:
 def _tokens(line: str) -> list[str | None]:
     """The verdicts of a line that holds nothing else, but for a title with a colon before them."""
     title, colon, rest = line.rpartition(":")
-    if colon and (_SAID.search(title) or _DOUBT.search(title)):
+    doubtful = any(pattern.search(title) for pattern in (_SAID, _DOUBT, _NEGATION))
+    if colon and (doubtful or not _TITLE.search(title)):
         return []
     tokens = [_bare(token) for token in _SEPARATOR.split(rest.strip(" \t.,;•->")) if token]
     return [] if None in tokens else tokens

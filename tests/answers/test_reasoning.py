@@ -48,7 +48,8 @@ _CASES = [
     (f"<|start|>assistant<|channel|>analysis<|message|>a<|end|>{_FINAL}B<|end|>", "B", False),
     (f"a<|end|>{_FINAL}B", "B", False),
     (
-        "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary to=f <|constrain|>json<|message|>{}"
+        "<|channel|>analysis<|message|>a<|end|>"
+        "<|start|>assistant<|channel|>commentary to=f <|constrain|>json<|message|>{}"
         f"<|call|>{_FINAL}B",
         "B",
         False,
@@ -87,8 +88,29 @@ def test_a_text_without_tags_is_left_alone(text):
     assert strip_reasoning(text) == (text.strip(), False)
 
 
-_PIECES = ["<think>", "</think>", "<analysis>", "</analysis>", "[THINK]", "[/THINK]", "◁think▷", "◁/think▷", "`", '"', "a", " "]
-_PIECES += ["<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|end|>", "<answer>", "</answer>", "<", "\n"]
+_PIECES = [
+    "<think>",
+    "</think>",
+    "<analysis>",
+    "</analysis>",
+    "[THINK]",
+    "[/THINK]",
+    "◁think▷",
+    "◁/think▷",
+    "`",
+    '"',
+    "a",
+    " ",
+]
+_PIECES += [
+    "<|channel|>analysis<|message|>",
+    "<|channel|>final<|message|>",
+    "<|end|>",
+    "<answer>",
+    "</answer>",
+    "<",
+    "\n",
+]
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=30).map("".join))
@@ -97,16 +119,28 @@ def test_any_sequence_of_tags_is_read(text):
     assert left == left.strip()
 
 
-@given(st.lists(st.sampled_from(["<think>", "</think>", "a", "B"]), max_size=30).map("".join))
-def test_reasoning_before_an_answer_changes_nothing_in_it(text):
-    assert strip_reasoning(f"{text}</think></think>").text == "" or "<think>" in text
+@given(st.lists(st.sampled_from(["</think>", "[/THINK]", "a", " ", "\n"]), max_size=30).map("".join))
+def test_what_follows_the_last_closing_tag_is_the_answer(reasoning):
+    assert strip_reasoning(f"{reasoning}</think>\nB") == ("B", False)
 
 
 @pytest.mark.parametrize(
     "piece",
-    ["<think>", "</think>", "<think>a</think>b", "<think ", "<", "< ", "<|start|>", "<|channel|>", "<|end|>", "`<think>`", "["],
+    [
+        "<think>",
+        "</think>",
+        "<think>a</think>b",
+        "<think ",
+        "<",
+        "< ",
+        "<|start|>",
+        "<|channel|>",
+        "<|end|>",
+        "`<think>`",
+        "[",
+    ],
 )
 def test_a_long_text_is_stripped_in_linear_time(piece):
-    start = time.perf_counter()
+    start = time.process_time()
     strip_reasoning(piece * (200_000 // len(piece)))
-    assert time.perf_counter() - start < 2  # a quadratic scan takes minutes
+    assert time.process_time() - start < 2  # a quadratic scan takes minutes

@@ -63,8 +63,19 @@ def test_what_is_written_is_read(name, data):
     assert read_checklist(body, len(verdicts) - 1) is None
 
 
-_PIECES = [*'{}[]()"\':,.-|?#*`_\\/\n\t \x00\ud800\u200b。：“”', "A1", "A2", "Q1", "1", "2", "0", "answer", "Answer:"]
-_PIECES += ["Yes", "No", "yes", "no", "true", "null", "是", "不是", "<think>", "</think>", "Maybe", "reason", "//", "/*"]
+_PIECES = [
+    *"{}[]()\"':,.-|?#*`_\\/\n\t \x00\ud800\u200b。\uff1a“”",
+    "A1",
+    "A2",
+    "Q1",
+    "1",
+    "2",
+    "0",
+    "answer",
+    "Answer:",
+]
+_PIECES += ["Yes", "No", "yes", "no", "true", "null", "是", "不是", "<think>", "</think>", "Maybe", "reason"]
+_PIECES += ["//", "/*"]
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(_PIECES), max_size=40).map("".join)), st.integers(0, 4))
@@ -79,8 +90,10 @@ def test_a_cut_off_object_is_not_read(words, data):
     assert read_checklist(body[: data.draw(st.integers(0, len(body) - 1))], len(words)) is None
 
 
-@pytest.mark.parametrize("piece", ["[", '["', '{"A1":', "['a'b", "[/*,", "A1: Yes\n", "1. ", "\n", "| ", "Yes, ", "Q1: a? "])
+@pytest.mark.parametrize(
+    "piece", ["[", '["', '{"A1":', "['a'b", "[/*,", "[\u201c", "A1: Yes\n", "1. ", "\n", "| ", "Yes, ", "Q1: a? "]
+)
 def test_a_long_reply_is_read_in_linear_time(piece):
-    start = time.perf_counter()
-    read_checklist(piece * (1_000_000 // len(piece)), 5)
-    assert time.perf_counter() - start < 5  # a quadratic reader takes minutes
+    start = time.process_time()
+    read_checklist(piece * (200_000 // len(piece)), 5)
+    assert time.process_time() - start < 5  # a quadratic reader takes minutes

@@ -1,0 +1,57 @@
+"""Running our tasks through lmms-eval, in process and from the command line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from lmms_eval_tasks.benchmarks import FOLDER
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+
+def evaluate(tasks, server, model="openai", model_args="", **options):
+    """lmms-eval's results of our tasks; the model is played by the server unless another is named."""
+    from lmms_eval.evaluator import simple_evaluate
+    from lmms_eval.tasks import TaskManager
+
+    if model == "openai":
+        model_args = f"model_version=model,base_url={server.url},api_key=none,num_concurrent=4,max_frames_num=4"
+    manager = TaskManager(include_path=str(FOLDER), include_defaults=False, model_name=model)
+    return simple_evaluate(
+        model=model, model_args=model_args, tasks=tasks, task_manager=manager, bootstrap_iters=0, **options
+    )
+
+
+def metrics(results, task):
+    """``{metric: value}`` of a task in lmms-eval's results, without error estimates."""
+    return {
+        key.removesuffix(",none"): value
+        for key, value in results["results"][task].items()
+        if key.endswith(",none") and "_stderr" not in key
+    }
+
+
+def command(*arguments, cwd, status=0, **environment):
+    """Runs a command of the environment's bin folder; returns what it printed."""
+    done = subprocess.run(
+        [str(BIN / arguments[0]), *map(str, arguments[1:])],
+        cwd=cwd,
+        env={**os.environ, "NO_COLOR": "1", **{key: str(value) for key, value in environment.items()}},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+def texts(request):
+    """``[(role, text)]`` of a chat request, without its frames."""
+    return [
+        (message["role"], "".join(part["text"] for part in message["content"] if part["type"] == "text"))
+        for message in request["messages"]
+    ]

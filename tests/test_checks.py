@@ -1,0 +1,102 @@
+import pytest
+
+from lmms_eval_tasks.checks import Conditions, before_run
+from lmms_eval_tasks.errors import PackError
+from lmms_eval_tasks.log import logger
+from lmms_eval_tasks.settings import PREFIX
+from utils.openai_server import Fault
+
+
+@pytest.fixture
+def messages():
+    lines = []
+    handle = logger.add(lines.append, format="{level} {message}")
+    yield lines
+    logger.remove(handle)
+
+
+def test_tasks_of_others_are_passed_over():
+    before_run(["videomme", "mmmu_val"], Conditions())
+
+
+def test_a_dataset_that_is_not_prepared_names_the_command():
+    with pytest.raises(PackError, match="lmms-eval-tasks prepare mt_video_bench --source"):
+        before_run(["mt_video_bench"], Conditions())
+
+
+def test_a_folder_that_is_not_prepared_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv(f"{PREFIX}DATA_MT_VIDEO_BENCH", str(tmp_path))
+    with pytest.raises(PackError, match=f"DATA_MT_VIDEO_BENCH={tmp_path} is not a prepared dataset"):
+        before_run(["mt_video_bench"], Conditions())
+
+
+def test_everything_wrong_is_said_at_once(mt_prepared, monkeypatch):
+    (mt_prepared / "videos" / "street_bikes.mp4").unlink()
+    with pytest.raises(PackError) as raised:
+        before_run(["mt_video_bench", "mt_video_bench_chat"], Conditions(simple=True))
+    assert "street_bikes" in str(raised.value) and "chat messages" in str(raised.value)
+
+
+def test_videos_in_another_folder_are_found(mt_prepared, monkeypatch, tmp_path):
+    (mt_prepared / "videos" / "street_bikes.mp4").rename(tmp_path / "Street_Bikes.MP4")
+    monkeypatch.setenv(f"{PREFIX}VIDEOS_MT_VIDEO_BENCH", str(tmp_path))
+    before_run(["mt_video_bench"], Conditions())
+
+
+def test_a_folder_of_videos_that_does_not_exist_is_named(mt_prepared, monkeypatch, tmp_path):
+    monkeypatch.setenv(f"{PREFIX}VIDEOS_MT_VIDEO_BENCH", str(tmp_path / "nowhere"))
+    with pytest.raises(PackError, match=r"VIDEOS_MT_VIDEO_BENCH=.*nowhere is not a folder"):
+        before_run(["mt_video_bench"], Conditions())
+
+
+def test_a_run_without_any_video_stops_even_if_missing_ones_are_skipped(mt_prepared, monkeypatch):
+    for video in (mt_prepared / "videos").iterdir():
+        video.unlink()
+    monkeypatch.setenv(f"{PREFIX}ON_MISSING_VIDEO", "skip")
+    with pytest.raises(PackError, match="4 of 4 videos are missing"):
+        before_run(["mt_video_bench"], Conditions())
+
+
+def test_a_working_judge_is_tried_once_and_its_work_is_announced(mt_prepared, judge_server, messages):
+    before_run(["mt_video_bench"], Conditions())
+    assert len(judge_server.requests) == 1
+    assert any("up to 24 calls, about" in line for line in messages)
+
+
+def test_without_judge_the_run_is_told_so_once(mt_prepared, messages):
+    before_run(["mt_video_bench"], Conditions())
+    assert sum("No judge is configured" in line for line in messages) == 1
+
+
+def test_predictions_need_no_judge(mt_prepared, judge_server):
+    before_run(["mt_video_bench"], Conditions(predict_only=True))
+    assert judge_server.requests == []
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_an_unusable_judge_stops_the_run(mt_prepared, judge_server, status):
+    text = "Incorrect API key provided: sk-secret-of-the-test-judge"
+    judge_server.reply = lambda body, n: Fault("status", status=status, message=text)
+    with pytest.raises(PackError) as raised:
+        before_run(["mt_video_bench"], Conditions())
+    assert f"is unusable: HTTP {status}: " in str(raised.value) and "JUDGE_API_KEY" in str(raised.value)
+    assert "Incorrect API key provided: [key]" in str(raised.value) and "sk-secret" not in str(raised.value)
+    assert len(judge_server.requests) == 1
+
+
+def test_a_judge_that_cannot_be_reached_stops_the_run(mt_prepared, judge_server, monkeypatch):
+    monkeypatch.setenv(f"{PREFIX}JUDGE_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(PackError, match=r"cannot be reached.*Check LMMS_EVAL_TASKS_JUDGE_BASE_URL"):
+        before_run(["mt_video_bench"], Conditions())
+
+
+def test_a_busy_judge_is_only_warned_of(mt_prepared, judge_server, messages):
+    judge_server.reply = lambda body, n: Fault("status", status=429, message="slow down", retry_after=0.01)
+    before_run(["mt_video_bench"], Conditions())
+    assert any("WARNING The judge did not answer the try (HTTP 429" in line for line in messages)
+
+
+def test_other_ranks_leave_the_judge_to_rank_0(mt_prepared, judge_server, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    before_run(["mt_video_bench"], Conditions())
+    assert judge_server.requests == []

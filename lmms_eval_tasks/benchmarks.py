@@ -1,5 +1,6 @@
 """The table of benchmark rooms and their tasks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -25,6 +26,7 @@ class Task:
         doc_to_text: Name of the hook that makes the prompt.
         judged: Whether a judge model scores it.
         chat_only: Whether it needs a backend that takes chat messages.
+        by_model: The YAML's ``lmms_eval_specific_kwargs``.
     """
 
     name: str
@@ -34,6 +36,11 @@ class Task:
     doc_to_text: str
     judged: bool
     chat_only: bool
+    by_model: Mapping[str, Mapping[str, Any]]
+
+    def specific(self, model: str | None) -> Mapping[str, Any]:
+        """What lmms-eval gives the hooks as ``lmms_eval_specific_kwargs`` for a backend."""
+        return self.by_model.get(model or "default", self.by_model.get("default", {}))
 
 
 def room(benchmark: str, module: str) -> ModuleType:
@@ -57,6 +64,7 @@ def tasks() -> dict[str, Task]:
                 doc_to_text=config["doc_to_text"].rpartition(".")[2],
                 judged=bool(metadata.get("judged")),
                 chat_only=bool(metadata.get("chat_only")),
+                by_model=config.get("lmms_eval_specific_kwargs") or {},
             )
     return found
 

@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,6 +24,7 @@ from typing import Any
 
 from lmms_eval_tasks import __version__, settings
 from lmms_eval_tasks.errors import PackError
+from lmms_eval_tasks.media.ahead import prefetch
 from lmms_eval_tasks.media.clips import sampled
 from lmms_eval_tasks.media.sampling import Sampling
 from lmms_eval_tasks.media.sources import Videos
@@ -31,6 +33,9 @@ from lmms_eval_tasks.releases import Reader, Release
 FORMAT = 1
 SPLIT = "test"
 DEFAULT = "default"
+
+# Seconds after which what a killed `prepare` left is removed; another one that is still at work is younger.
+_ABANDONED = 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,25 @@ def _media_fingerprint(prepared: Prepared) -> str:
     return digest([prepared.fingerprint, Sampling.of(None, settings.load()).describe(), stats])
 
 
+# Videos of requests that were built and not yet run, in this rank's order; the first clip that is asked for starts
+# making theirs in the background.
+_coming: dict[tuple[str, str, Sampling], None] = {}
+
+
+def coming(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -> None:
+    """Announces that a video will be asked for; arguments as for `clip`."""
+    _coming[benchmark, name, Sampling.of(specific, settings.load())] = None
+
+
+def _make_coming() -> None:
+    announced = list(_coming)
+    _coming.clear()
+    found = [(opened(benchmark).videos.find(name), sampling) for benchmark, name, sampling in announced]
+    jobs = [(path, sampling) for path, sampling in found if path is not None]
+    if jobs:
+        prefetch(jobs, ranks=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
 def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -> str:
     """The file that a backend is handed for a video: a clip of exactly the sampled frames.
 
@@ -165,6 +189,7 @@ def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -
     Raises:
         PackError: The video is nowhere, or cannot be decoded.
     """
+    _make_coming()
     prepared = opened(benchmark)
     path = prepared.videos.find(name)
     if path is None:
@@ -260,12 +285,18 @@ def _configs_of_videos(rows: Mapping[str, Iterable[Mapping[str, Any]]], videos: 
 
 def _swap(folder: Path, place: Path) -> None:
     """Makes ``place`` a link to ``folder``: a rename, so that a reader sees the old dataset or the new one."""
-    old = place.resolve() if place.is_symlink() else None
-    link = place.with_name(f"{folder.name}.link")
+    old = place.with_name(os.readlink(place)) if place.is_symlink() else None
+    link = folder.with_name(f"{folder.name}.link")
     link.symlink_to(folder.name)
-    os.replace(link, place)
-    if old is not None and old.parent == place.parent.resolve():
-        shutil.rmtree(old, ignore_errors=True)
+    try:
+        os.replace(link, place)
+    except BaseException:
+        link.unlink()
+        raise
+    for path in place.parent.glob(f".{place.name}.*"):
+        killed = path != folder and time.time() - path.lstat().st_mtime > _ABANDONED
+        if killed or path == old:
+            path.unlink() if path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
 
 
 def _card(benchmark: str, configs: Iterable[str]) -> str:

@@ -12,6 +12,8 @@ from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.judging.client import CallFailed, Judge, Refused, Unusable
 from lmms_eval_tasks.judging.pool import REPLY_TOKENS
 from lmms_eval_tasks.log import logger
+from lmms_eval_tasks.media.backends import frame_warning
+from lmms_eval_tasks.media.sampling import Sampling
 from lmms_eval_tasks.settings import PREFIX, Settings
 
 # A judge's prompt without the answer, and an answer: about 200 and 150 words.
@@ -56,8 +58,19 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
     judged = [task for task in ours if task.judged]
     if judged and not conditions.predict_only and not problems:
         problems += _judge_problems(judged, config, conditions)
+    if conditions.model:
+        _warn_of_frames(ours, config, conditions)
     if problems:
         raise PackError(listing(f"{', '.join(task.name for task in ours)} cannot run", problems))
+
+
+def _warn_of_frames(ours: Sequence[Task], config: Settings, conditions: Conditions) -> None:
+    assert conditions.model
+    samplings = dict.fromkeys(Sampling.of(task.specific(conditions.model), config) for task in ours)
+    for sampling in samplings:
+        warning = frame_warning(conditions.model, conditions.model_args, sampling.frames)
+        if warning:
+            logger.warning(warning)
 
 
 def _task_problems(task: Task, conditions: Conditions) -> list[str]:

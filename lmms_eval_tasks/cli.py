@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmarks import BENCHMARKS, FOLDER
-from lmms_eval_tasks.errors import PackError
+from lmms_eval_tasks.errors import PackError, listing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,6 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--source", type=Path, required=True, help="folder with the authors' files")
     verb.add_argument("--videos", type=Path, help="folder with the videos, if they are not below --source")
     verb.add_argument("--copy-videos", action="store_true", help="copy the videos instead of linking to them")
+    verb.add_argument("--clips", action="store_true", help="make all clips now, not while the model waits")
+    verb.add_argument("--model", help="with --clips: the backend, where it has a frame size of its own")
+    verb.add_argument("--workers", type=int, help="with --clips: how many are made at a time")
+    verb.add_argument("--shard", default="1/1", metavar="I/N", help="with --clips: the I-th of N shares of the videos")
 
     verb = _verb(verbs, "score", _score, "score sample logs and run records, judging what is not judged yet")
     verb.add_argument("logs", type=Path, nargs="+", help="sample logs, run records, or folders of them")
@@ -98,10 +102,15 @@ def _doctor(options: argparse.Namespace) -> int:
     return int(any(not finding.ok for finding in findings))
 
 
-def _prepare(options: argparse.Namespace) -> None:
-    from lmms_eval_tasks.prepare import prepare
+def _prepare(options: argparse.Namespace) -> int:
+    from lmms_eval_tasks.prepare import make_clips, prepare
 
     print(prepare(options.benchmark, options.source, options.videos, options.copy_videos))
+    if not options.clips:
+        return 0
+    failures = make_clips(options.benchmark, options.model, options.workers, options.shard)
+    print(listing(f"{len(failures)} clips could not be made", failures) if failures else "All clips are made")
+    return int(bool(failures))
 
 
 def _score(options: argparse.Namespace) -> None:

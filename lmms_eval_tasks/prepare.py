@@ -8,8 +8,10 @@ from typing import Any, cast
 from tqdm import tqdm
 
 from lmms_eval_tasks import canonical, settings
-from lmms_eval_tasks.benchmarks import room
+from lmms_eval_tasks.benchmarks import room, tasks
 from lmms_eval_tasks.errors import PackError, listing
+from lmms_eval_tasks.media.ahead import make_all, shard
+from lmms_eval_tasks.media.sampling import Sampling
 from lmms_eval_tasks.media.sources import Videos, probe
 from lmms_eval_tasks.releases import Reader
 
@@ -86,6 +88,29 @@ def prepare(benchmark: str, source: Path, videos: Path | None = None, copy_video
         broken=broken,
         notes=release.notes,
     )
+
+
+def make_clips(benchmark: str, model: str | None = None, workers: int | None = None, part: str = "1/1") -> list[str]:
+    """Makes the clips of all videos of a prepared benchmark ahead of a run.
+
+    Args:
+        benchmark: Name of the benchmark's room.
+        model: Name of the backend, where it has a sampling of its own.
+        workers: How many clips are made at a time; None: by the number of cores.
+        part: ``"I/N"``: the I-th of N shares of the work.
+
+    Returns:
+        What failed, in words.
+
+    Raises:
+        PackError: The benchmark is not prepared, or ``part`` is malformed.
+    """
+    prepared, config = canonical.opened(benchmark), settings.load()
+    samplings = dict.fromkeys(
+        Sampling.of(task.specific(model), config) for task in tasks().values() if task.benchmark == benchmark
+    )
+    paths = [path for name in prepared.video_names() if (path := prepared.videos.find(name))]
+    return make_all(shard([(path, sampling) for path in paths for sampling in samplings], part), workers)
 
 
 def _find(videos: Videos, names: Iterable[str]) -> dict[str, Path | None]:

@@ -21,14 +21,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, env_ignore_empty=True)
 
     home: Path = Field(Path("~/.cache/lmms_eval_tasks"), description="datasets, clips, judgements, run records")
-    data_mt_video_bench: str | None = Field(None, description="prepared folder or Hub id of MT-Video-Bench")
-    data_mvpbench: str | None = Field(None, description="prepared folder or Hub id of MVPBench")
-    data_mlvu: str | None = Field(None, description="prepared folder or Hub id of MLVU")
-    data_scvbench: str | None = Field(None, description="prepared folder or Hub id of SCVBench")
+    data_mt_video_bench: str | None = Field(None, description="prepared folder of MT-Video-Bench")
     videos_mt_video_bench: Path | None = Field(None, description="folder with the videos of MT-Video-Bench")
-    videos_mvpbench: Path | None = Field(None, description="folder with the videos of MVPBench")
-    videos_mlvu: Path | None = Field(None, description="folder with the videos of MLVU")
-    videos_scvbench: Path | None = Field(None, description="folder with the videos of SCVBench")
 
     judge_model: str | None = Field(None, description="judge model; unset: answers are left unjudged")
     judge_base_url: str | None = Field(
@@ -47,12 +41,11 @@ class Settings(BaseSettings):
     judge_temperature: float | None = Field(None, ge=0, le=2, description="unset: the endpoint's own")
 
     frames: int | None = Field(None, ge=1, description="frames per video, for all models; unset: as the task says")
-    frames_per_question: int | None = Field(None, ge=1, description="frames over all videos of one question")
     long_side: int | None = Field(None, ge=2, description="longer side of a frame in pixels, for all models")
     pad_short: bool = Field(True, description="repeat frames of a video that has fewer than asked")
     clips: bool = Field(True, description="0: hand the backends the source files")
     clip_timing: Literal["source", "official"] = Field("source", description="official: 15 fps, as the authors")
-    clip_quality: Literal["default", "lossless"] = Field("default", description="how clips are encoded")
+    clip_quality: Literal["default", "lossless"] = Field("default", description="how clips are encoded: default (42 dB) or lossless")
     clip_cache_gb: float = Field(100, gt=0, description="size that all clips together may take")
 
     on_missing_video: Literal["stop", "skip"] = Field("stop", description="skip: run without those questions")
@@ -81,7 +74,7 @@ class Settings(BaseSettings):
         return self.judge_api_key.get_secret_value() if self.judge_api_key else None
 
     def data(self, benchmark: str) -> str | None:
-        """The prepared folder or Hub id that was set for a benchmark, such as ``"mlvu"``."""
+        """The prepared folder that was set for a benchmark, such as ``"mt_video_bench"``."""
         value: str | None = getattr(self, f"data_{benchmark}")
         return value
 

@@ -125,7 +125,7 @@ def _features() -> "Features":
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific = None) -> str:
     """The prompt of a turn (paper, Figure 15)."""
-    _specific[doc["task"]] = lmms_eval_specific_kwargs
+    _asked(doc, lmms_eval_specific_kwargs)
     return prompts.inference(doc["history"], doc["question"])
 
 
@@ -143,7 +143,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific 
 
 def doc_to_text_chat(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific = None) -> str:
     """The texts of `doc_to_messages_chat` in one, for logs and caches."""
-    _specific[doc["task"]] = lmms_eval_specific_kwargs
+    _asked(doc, lmms_eval_specific_kwargs)
     return "\n".join(f"{role}: {text}" for role, text in _chat(doc))
 
 
@@ -152,6 +152,11 @@ def doc_to_messages_chat(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Spec
     messages = [{"role": role, "content": [_text(text)]} for role, text in _chat(doc)]
     messages[1]["content"] = [_video(doc, lmms_eval_specific_kwargs), *messages[1]["content"]]
     return messages
+
+
+def _asked(doc: Mapping[str, Any], specific: Specific) -> None:
+    _specific[doc["task"]] = specific
+    canonical.coming(BENCHMARK, doc["video"], specific)
 
 
 def _chat(doc: Mapping[str, Any]) -> list[tuple[str, str]]:

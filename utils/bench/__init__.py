@@ -1,0 +1,4 @@
+"""Speeds, measured side by side in one run: ``python -m utils.bench NAME [--json]``.
+
+One module per bench; its ``run()`` prints what it measured and returns the figures.
+"""

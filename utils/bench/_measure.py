@@ -1,0 +1,68 @@
+"""What a piece of work costs, in a fresh process of its own."""
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Cost(NamedTuple):
+    """What a piece of work took.
+
+    Attributes:
+        seconds: On the clock.
+        cpu: CPU seconds, of its child processes too.
+        peak_mib: Most memory, in MiB: of the process, plus of the largest of its children.
+        result: What it returned.
+    """
+
+    seconds: float
+    cpu: float
+    peak_mib: float
+    result: Any
+
+
+def cost(work: Callable[..., Any], *arguments: Any) -> Cost:
+    """Does a piece of work in a fresh process; its imports count as memory, not as time, if it has made them.
+
+    Args:
+        work: A function of a module, whose result can be pickled.
+        arguments: What it is called with.
+
+    Raises:
+        RuntimeError: It failed; the reason is on standard error.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_do, args=(theirs, work, arguments))
+    process.start()
+    theirs.close()
+    try:
+        measured: Cost = ours.recv()
+    except EOFError:
+        raise RuntimeError(f"{work.__name__} failed") from None
+    finally:
+        process.join()
+    return measured
+
+
+def _do(pipe: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    began, cpu = time.perf_counter(), _cpu()
+    result = work(*arguments)
+    seconds, cpu = time.perf_counter() - began, _cpu() - cpu
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    pipe.send(Cost(seconds, cpu, _own_peak_mib() + children, result))
+
+
+def _cpu() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def _own_peak_mib() -> float:
+    # Unlike ru_maxrss, this does not start from the parent's.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))

@@ -1,22 +1,36 @@
 """One call to a judge model through an OpenAI-compatible endpoint."""
 
+import base64
+import json
 import re
+import sys
 import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.log import logger
-from lmms_eval_tasks.settings import Settings, without_credentials
+from lmms_eval_tasks.settings import PREFIX, Settings, without_credentials
 
 if TYPE_CHECKING:
-    from openai import APIStatusError
+    from openai import APIStatusError, OpenAI
 
 # The one layer of retries: the SDK's own, with exponential waiting and Retry-After.
 RETRIES = 5
 MAX_TOKENS = 8192
+CONNECT_SECONDS = 10
 _BAD_REQUEST = (400, 422)
-_NEVER = (401, 403, 404)
-OPTIONAL_PARAMETERS = ("temperature", "max_tokens")
+_NEVER = (401, 402, 403, 404)
+_QUOTA = "insufficient_quota"
+_FILTER = re.compile("content.?(filter|management|policy)|moderation", re.IGNORECASE)
+# How an endpoint names the parameter that it rejects; vLLM speaks of the completion's length.
+_OPTIONAL = {"temperature": "temperature", "max_tokens": r"max_(completion_)?tokens|in the completion"}
+# Parameters that models reject, by endpoint and model: found out once in a process, not by each judge.
+_rejected: dict[tuple[str, str], set[str]] = defaultdict(set)
 
 
 class CallFailed(Exception):
@@ -56,17 +70,20 @@ class Judge:
         Args:
             config: Settings with ``judge_model`` set.
             retries: How often the SDK repeats a call that failed.
-        """
-        from openai import OpenAI
 
+        Raises:
+            PackError: The endpoint is no URL, or the key no key.
+        """
         assert config.judge_model
         self.model = config.judge_model
         self.temperature = config.judge_temperature
+        url, user = _endpoint(config)
         # Local servers need no key, but the SDK insists on one.
-        self._key = config.judge_key or "no-key-was-set"
-        self._client = OpenAI(
-            api_key=self._key, base_url=config.judge_endpoint, timeout=config.judge_timeout, max_retries=retries
-        )
+        key = (config.judge_key or "").strip() or "no-key-was-set"
+        if not (key.isascii() and key.isprintable()):
+            raise PackError(f"{PREFIX}JUDGE_API_KEY holds characters that no HTTP header can carry")
+        self._secrets = _pattern([key, *user[-1:], _basic(user)])
+        self._client = _client(url, key, user, config.judge_timeout, retries)
         self.endpoint = without_credentials(str(self._client.base_url)).rstrip("/")
         self._optional: dict[str, Any] = {"max_tokens": MAX_TOKENS}
         if self.temperature is not None:
@@ -84,59 +101,138 @@ class Judge:
         import openai
 
         while True:
-            optional = dict(self._optional)
+            rejected = _rejected[self.endpoint, self.model]
+            optional = {name: value for name, value in self._optional.items() if name not in rejected}
             try:
                 completion = self._client.chat.completions.create(
                     model=self.model, messages=[{"role": "user", "content": prompt}], **optional
                 )
-                return _reply(completion, self.model)
+                return self._reply(completion)
+            except Refused:
+                raise
             except openai.APIStatusError as error:
-                if not self._drop(optional, error):
-                    raise self._meaning(error) from None
-            except openai.OpenAIError as error:
-                raise CallFailed(self._clean(f"{type(error).__name__}: {error.__cause__ or error}")) from None
-            except ValueError:
+                meaning = self._meaning(error)
+                if isinstance(meaning, CallFailed) and self._drop(optional, error):
+                    continue
+                raise meaning from None
+            except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
                 # A body that is no JSON is a reply that cannot be read, not a failed call.
                 return Reply("", self.model, 0, 0)
+            except Exception as error:
+                raise CallFailed(self._clean(f"{type(error).__name__}: {error.__cause__ or error}")) from None
 
     def _drop(self, sent: dict[str, Any], error: "APIStatusError") -> bool:
         """Forgets a parameter that the model rejects; whether the call is worth repeating without it."""
         if error.status_code not in _BAD_REQUEST:
             return False
-        blamed = [name for name in OPTIONAL_PARAMETERS if name in sent and name in str(error)]
+        text = error.param or error.message
+        blamed = {name for name in sent if re.search(_OPTIONAL[name], text)}
         with self._lock:
-            for name in blamed:
-                if self._optional.pop(name, None) is not None:
-                    logger.warning(f"Judge {self.model} rejects {name!r}: asked without it from now on")
+            rejected = _rejected[self.endpoint, self.model]
+            for name in sorted(blamed - rejected):
+                logger.warning(f"Judge {self.model} rejects {name!r}: asked without it from now on")
+            rejected |= blamed
         return bool(blamed)
 
     def _meaning(self, error: "APIStatusError") -> Exception:
         text = self._clean(f"HTTP {error.status_code}: {error.message}")
-        code = str(error.code or "")
-        if _is_unusable(error):
-            return Unusable(text)
-        if error.status_code in _BAD_REQUEST and re.search("content.?(filter|management)", code + text):
+        if error.status_code in (*_BAD_REQUEST, 403) and _FILTER.search(f"{error.code} {text}"):
             return Refused(text)
+        if error.status_code in _NEVER or _QUOTA in (error.code, error.type):
+            return Unusable(text)
         return CallFailed(text)
 
+    def _reply(self, completion: Any) -> Reply:
+        """Reads a completion as servers really send it: any part of it may be absent, or something else."""
+        choices = getattr(completion, "choices", None)
+        choice = choices[0] if choices and isinstance(choices, list) else None
+        message, usage = getattr(choice, "message", None), getattr(completion, "usage", None)
+        if getattr(choice, "finish_reason", None) == "content_filter" or getattr(message, "refusal", None):
+            raise Refused("the endpoint's content filter")
+        model = getattr(completion, "model", None)
+        return Reply(
+            text=_text(getattr(message, "content", None)),
+            model=self._clean(model) if model and isinstance(model, str) else self.model,
+            input_tokens=_number(getattr(usage, "prompt_tokens", None)),
+            output_tokens=_number(getattr(usage, "completion_tokens", None)),
+        )
+
     def _clean(self, text: str) -> str:
-        return " ".join(text.replace(self._key, "[key]").split())[:300]
+        """A text as it may be printed and recorded: without secrets, in one line, not long."""
+        text = self._secrets.sub("[key]", text.encode("utf-8", "replace").decode())
+        return " ".join(text.split())[:300]
 
 
-def _is_unusable(error: "APIStatusError") -> bool:
-    return error.status_code in _NEVER or error.code == "insufficient_quota"
+def _endpoint(config: Settings) -> tuple[str | None, tuple[str, ...]]:
+    """The endpoint without ``user:password@``, and what stood there: the SDK's logs would show it in the URL."""
+    try:
+        url = config.judge_endpoint
+        parts = urlsplit(url or "https://")
+    except ValueError as error:
+        raise PackError(f"{PREFIX}JUDGE_BASE_URL is not a URL: {error}") from None
+    if parts.scheme not in ("http", "https") or (url and not parts.hostname):
+        raise PackError(f"{PREFIX}JUDGE_BASE_URL is not like https://host/v1")
+    user, at, place = parts.netloc.rpartition("@")
+    return url and urlunsplit(parts._replace(netloc=place)), tuple(map(unquote, user.split(":", 1))) if at else ()
 
 
-def _reply(completion: Any, asked: str) -> Reply:
-    """Reads a completion as servers really send it: any part of it may be absent."""
-    choices = getattr(completion, "choices", None)
-    choice = choices[0] if choices else None
-    message, usage = getattr(choice, "message", None), getattr(completion, "usage", None)
-    if getattr(choice, "finish_reason", None) == "content_filter" or getattr(message, "refusal", None):
-        raise Refused("the endpoint's content filter")
-    return Reply(
-        text=getattr(message, "content", None) or "",
-        model=str(getattr(completion, "model", None) or asked),
-        input_tokens=getattr(usage, "prompt_tokens", None) or 0,
-        output_tokens=getattr(usage, "completion_tokens", None) or 0,
+def _client(url: str | None, key: str, user: tuple[str, ...], timeout: float, retries: int) -> "OpenAI":
+    """The SDK's client, with two things that it lacks: the timeout holds for a whole call, and no quota is no retry."""
+    from openai import DefaultHttpxClient, OpenAI, Timeout
+
+    # The SDK is built on httpx, from version 3 on httpx2.
+    httpx = sys.modules[DefaultHttpxClient.__mro__[1].__module__.partition(".")[0]]
+
+    class Timed(httpx.SyncByteStream):  # type: ignore[name-defined,misc]
+        """A body that must have arrived in time: each piece of it sets httpx's own timeout back."""
+
+        def __init__(self, response: Any) -> None:
+            self.stream, self.request = response.stream, response.request
+
+        def __iter__(self) -> Iterator[bytes]:
+            for piece in self.stream:
+                if time.monotonic() > self.request.extensions["deadline"]:
+                    raise httpx.ReadTimeout(f"no whole reply in {timeout:g} s", request=self.request)
+                yield piece
+
+        def close(self) -> None:
+            self.stream.close()
+
+    def begin(request: Any) -> None:
+        request.extensions["deadline"] = time.monotonic() + timeout
+
+    def arrive(response: Any) -> None:
+        response.stream = Timed(response)
+        if response.status_code == 429 and _QUOTA in response.read().decode("utf-8", "replace"):  # noqa: PLR2004
+            response.headers["x-should-retry"] = "false"
+
+    return OpenAI(
+        api_key=key,
+        base_url=url,
+        timeout=Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
+        max_retries=retries,
+        default_headers={"Authorization": f"Basic {_basic(user)}"} if user else None,
+        http_client=DefaultHttpxClient(event_hooks={"request": [begin], "response": [arrive]}),
     )
+
+
+def _basic(user: tuple[str, ...]) -> str:
+    return base64.b64encode(":".join((*user, "")[:2]).encode()).decode() if user else ""
+
+
+def _pattern(secrets: Iterable[str]) -> re.Pattern[str]:
+    """Finds secrets in a text, also as JSON, a repr or a URL shows them."""
+    ways = (str, lambda text: repr(text)[1:-1], lambda text: json.dumps(text)[1:-1], lambda text: quote(text, ""))
+    forms = {way(secret) for secret in filter(None, secrets) for way in ways}
+    return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        parts = (part.get("text") if isinstance(part, dict) else getattr(part, "text", None) for part in content)
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

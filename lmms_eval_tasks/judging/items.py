@@ -40,7 +40,11 @@ def _outcome(verdicts: Sequence[Sequence[Verdict]], score: Score) -> Mapping[str
     reasons = sorted({verdict.reason for verdict in flat if verdict.value is None})
     if reasons:
         return {**fields, "status": UNJUDGED, "reason": "; ".join(reasons)}
-    return {**fields, "status": SCORED, "score": score(values)}
+    try:
+        return {**fields, "status": SCORED, "score": score(values)}
+    except Exception as error:
+        # Verdicts of another shape, from a damaged file, cost this item, never the run.
+        return {**fields, "status": UNJUDGED, "reason": f"its verdicts have another shape ({error})"}
 
 
 def settle(items: Sequence[Item]) -> None:

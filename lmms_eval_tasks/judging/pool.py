@@ -9,9 +9,10 @@ never raise: what went wrong is the verdict's ``reason``.
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from queue import SimpleQueue
 from typing import Any
 
 from tqdm import tqdm
@@ -28,8 +29,32 @@ REASKS = 3
 CHARACTERS_PER_TOKEN = 4
 REPLY_TOKENS = 40
 NO_JUDGE = "no judge is configured"
+INTERRUPTED = "interrupted"
 
 Read = Callable[[str], Any]
+
+
+class _Workers:
+    """Threads that an exiting interpreter does not wait for, as it would for an executor's."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._threads = 0
+        self._queue: SimpleQueue[tuple[Future[Verdict], Callable[[], Verdict]]] = SimpleQueue()
+
+    def submit(self, call: Callable[[], Verdict]) -> "Future[Verdict]":
+        """Queues a call that does not raise; not safe for several threads."""
+        future: Future[Verdict] = Future()
+        self._queue.put((future, call))
+        if self._threads < self._limit:
+            self._threads += 1
+            threading.Thread(target=self._work, name=f"judge-{self._threads}", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            future, call = self._queue.get()
+            future.set_result(call())
 
 
 class Pool:
@@ -44,14 +69,13 @@ class Pool:
         self.judge = Judge(config) if config.judge_model else None
         self.repeats = config.judge_repeats
         self._submitted = self._cached = self._characters = 0
-        self._stopped = "" if self.judge else NO_JUDGE
+        self._stopped = ""
         self._lock = threading.Lock()
         self._pending: dict[str, Future[Verdict]] = {}
         if self.judge is not None:
             name = digest([self.judge.model, self.judge.endpoint])
             self._store = VerdictStore(config.root / "judgements" / name)
-            ranks = int(os.environ.get("WORLD_SIZE", "1"))
-            self._executor = ThreadPoolExecutor(max(1, config.judge_concurrency // ranks), "judge")
+            self._workers = _Workers(max(1, config.judge_concurrency // _ranks()))
 
     def submit(self, prompt: str, read: Read, repeat: int, task: str) -> "Future[Verdict]":
         """Asks the judge in the background, or finds the verdict on disk or in flight.
@@ -70,6 +94,9 @@ class Pool:
         parameters = [self.judge.model, self.judge.endpoint, self.judge.temperature, MAX_TOKENS]
         key = digest([*parameters, prompt, repeat])
         with self._lock:
+            if self._stopped == INTERRUPTED:
+                # Whoever submits now has begun anew.
+                self._stopped = ""
             if key in self._pending:
                 return self._pending[key]
             known = self._store.get(key)
@@ -78,7 +105,7 @@ class Pool:
                 return _done(known)
             self._submitted += 1
             self._characters += len(prompt)
-            future = self._executor.submit(self._verdict, key, prompt, read, task)
+            future = self._workers.submit(partial(self._verdict, key, prompt, read, task))
             self._pending[key] = future
         future.add_done_callback(lambda _: self._pending.pop(key, None))
         return future
@@ -95,30 +122,41 @@ class Pool:
         }
 
     def wait(self) -> None:
-        """Waits until every call has ended, with a progress bar.
+        """Waits until every call has ended, with a progress bar; what is submitted later is a new attempt.
 
         Interrupting it ends judging; what is judged by then is on disk.
         """
         with self._lock:
             waiting = list(self._pending.values())
-        if not waiting:
-            return
-        tokens = round((self._characters / CHARACTERS_PER_TOKEN + self._submitted * REPLY_TOKENS) / 1000)
-        logger.info(f"Judging: {self._submitted} calls (about {tokens}k tokens), {self._submitted - len(waiting)} of "
-                    f"them done; {self._cached} verdicts were on disk")  # fmt: skip
-        quiet = os.environ.get("RANK", "0") != "0"
+        if waiting:
+            self._announce(len(waiting))
+        quiet = not waiting or os.environ.get("RANK", "0") != "0"
         try:
             for _ in tqdm(as_completed(waiting), "Judging", len(waiting), disable=quiet):
                 pass
         except KeyboardInterrupt:
-            self.stop("interrupted")
+            self.stop(INTERRUPTED)
             raise
+        self._submitted = self._cached = self._characters = 0
+        self._stopped = ""
 
     def stop(self, reason: str) -> None:
         """Ends judging: what has not begun stays unjudged, for this reason."""
         self._stopped = self._stopped or reason
 
+    def _announce(self, waiting: int) -> None:
+        tokens = round((self._characters / CHARACTERS_PER_TOKEN + self._submitted * REPLY_TOKENS) / 1000)
+        logger.info(f"Judging: {self._submitted} calls (about {tokens}k tokens), {self._submitted - waiting} of them "
+                    f"done; {self._cached} verdicts were on disk")  # fmt: skip
+
     def _verdict(self, key: str, prompt: str, read: Read, task: str) -> Verdict:
+        try:
+            return self._asked(key, prompt, read, task)
+        except Exception as error:
+            # A fault of a reader, say: it costs this verdict, never the run.
+            return Verdict(None, reason=f"{type(error).__name__}: {error}"[:300])
+
+    def _asked(self, key: str, prompt: str, read: Read, task: str) -> Verdict:
         verdict = Verdict(None, prompt=text_hash(prompt))
         assert self.judge is not None
         for _ in range(1 + REASKS):
@@ -127,8 +165,7 @@ class Pool:
             try:
                 reply = self.judge.ask(prompt)
             except Unusable as error:
-                self._give_up(str(error))
-                continue
+                return replace(verdict, reason=self._give_up(str(error)))
             except (CallFailed, Refused) as error:
                 return replace(verdict, reason=f"{type(error).__name__}: {error}")
             plugin.log_usage(reply.model, task, reply.input_tokens, reply.output_tokens)
@@ -144,13 +181,21 @@ class Pool:
                 return verdict
         return replace(verdict, reason=f"unreadable after {1 + REASKS} replies")
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self, reason: str) -> str:
         assert self.judge is not None
         with self._lock:
-            if self._stopped:
-                return
-            self._stopped = f"judge {self.judge.model} is unusable: {reason}"
-        logger.error(f"Judging ends: {self._stopped}. Answers are kept; `lmms-eval-tasks score` judges them later")
+            first = not self._stopped
+            if first:
+                self._stopped = f"judge {self.judge.model} is unusable: {reason}"
+        if first:
+            logger.error(f"Judging ends: {self._stopped}. Answers are kept; `lmms-eval-tasks score` judges them later")
+        return self._stopped
+
+
+def _ranks() -> int:
+    """How many processes share this run."""
+    size = os.environ.get("WORLD_SIZE", "")
+    return int(size) if size.isdecimal() and int(size) else 1
 
 
 def _done(verdict: Verdict) -> "Future[Verdict]":
@@ -159,9 +204,14 @@ def _done(verdict: Verdict) -> "Future[Verdict]":
     return future
 
 
+_pool_lock = threading.Lock()
+
+
 def pool() -> Pool:
     """The pool for the current settings; the same one for the same settings."""
-    return _pool(settings.load())
+    # lmms-eval's threads come here at once, and `lru_cache` alone would give each of them a pool of its own.
+    with _pool_lock:
+        return _pool(settings.load())
 
 
 @lru_cache(maxsize=4)

@@ -5,14 +5,13 @@ a kill has torn is ignored. No locks, so it works on network file systems.
 """
 
 import json
-import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from lmms_eval_tasks.log import logger
-from lmms_eval_tasks.results.records import unique_file
+from lmms_eval_tasks.results.records import LineFile
 
 
 @dataclass(frozen=True)
@@ -45,47 +44,36 @@ class VerdictStore:
         Args:
             folder: The judge's folder; made at the first verdict.
         """
-        self._folder = folder
-        self._lines = {key: line for path in sorted(folder.glob("*.jsonl")) for key, line in _read(path)}
-        self._file: IO[str] | None = None
-        self._lock = threading.Lock()
-        self._broken = False
+        self._known = {key: verdict for path in sorted(folder.glob("*.jsonl")) for key, verdict in _read(path)}
+        self._file = LineFile(folder, "verdicts")
 
     def get(self, key: str) -> Verdict | None:
         """The verdict under a key, if there is one."""
-        line = self._lines.get(key)
-        if line is None:
-            return None
-        fields = json.loads(line)
-        del fields["key"]
-        return Verdict(**fields)
+        return self._known.get(key)
 
     def put(self, key: str, verdict: Verdict) -> None:
-        """Keeps a verdict and writes it. A disk that refuses is reported once; the verdict still counts."""
-        fields = asdict(verdict)
-        del fields["reason"]
-        line = json.dumps({"key": key, **fields}, ensure_ascii=True)
-        with self._lock:
-            self._lines[key] = line
-            if self._broken:
-                return
-            try:
-                if self._file is None:
-                    self._folder.mkdir(parents=True, exist_ok=True)
-                    self._file = unique_file(self._folder, "verdicts").open("x", encoding="utf-8")
-                self._file.write(line + "\n")
-                self._file.flush()
-            except OSError as error:
-                self._broken = True
-                logger.error(f"Verdicts cannot be written ({error}): they will be asked for again in the next run")
+        """Keeps a verdict and writes it; one that the disk does not take still counts."""
+        self._known[key] = verdict
+        line = {"key": key, **asdict(verdict)}
+        del line["reason"]
+        self._file.append(line)
 
 
-def _read(path: Path) -> Iterator[tuple[str, str]]:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            if not line.endswith("\n"):
-                continue
-            try:
-                yield json.loads(line)["key"], line
-            except (ValueError, TypeError, KeyError):
-                continue
+def _read(path: Path) -> Iterator[tuple[str, Verdict]]:
+    """The verdicts of a file; whatever else it holds, after a crash or a full disk, is passed over."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        logger.warning(f"{path} cannot be read ({error.strerror}): its verdicts are asked for again")
+        return
+    # Behind the last line's end there is nothing, or a line that a kill has torn.
+    for line in lines[:-1]:
+        try:
+            values = json.loads(line)
+            key = values.pop("key")
+            verdict = Verdict(**values)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            continue
+        typed = all(isinstance(getattr(verdict, field.name), type(field.default)) for field in fields(verdict)[1:])
+        if typed and isinstance(key, str) and verdict.value is not None:
+            yield key, verdict

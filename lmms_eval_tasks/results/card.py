@@ -1,6 +1,7 @@
 """The protocol card: under which conditions a number came about."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -51,6 +52,7 @@ def judge_summary(items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+@lru_cache
 def _version(package: str) -> str:
     try:
         return version(package)

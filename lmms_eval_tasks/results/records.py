@@ -11,12 +11,65 @@ import threading
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.log import logger
 
-_files: dict[str, IO[str] | None] = {}
+
+class LineFile:
+    """A file of JSON lines that this process alone writes, each line at once; safe for many threads.
+
+    A disk that refuses is reported once and raises nothing: what it did not take is kept, and written again from the
+    start of its first line with the next one. So no line is ever torn but the last, by a kill.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Opens nothing yet.
+
+        Args:
+            folder: Where the file will be; made with the first line.
+            name: What is in it, for its name and for messages.
+        """
+        self._folder, self._name = folder, name
+        self._file: BinaryIO | None = None
+        self._size = 0
+        self._waiting: list[bytes] = []
+        self._reported = False
+        self._lock = threading.Lock()
+
+    def append(self, value: Mapping[str, Any]) -> None:
+        """Writes a line; it is with the operating system when this returns."""
+        line = json.dumps(value, ensure_ascii=True, default=str).encode() + b"\n"
+        with self._lock:
+            self._waiting.append(line)
+            try:
+                self._write()
+            except OSError as error:
+                if not self._reported:
+                    logger.error(f"{self._folder} takes no {self._name} ({error}): tried again with each new one")
+                self._reported = True
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+
+    def _write(self) -> None:
+        if self._file is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._file = _unique_file(self._folder, self._name).open("xb", buffering=0)
+        self._file.seek(self._size)
+        left = memoryview(b"".join(self._waiting))
+        length = len(left)
+        while left:
+            left = left[self._file.write(left) :]
+        self._size += length
+        self._waiting.clear()
+
+
+_files: dict[str, LineFile] = {}
 _lock = threading.Lock()
 
 
@@ -29,33 +82,19 @@ def begin(task: str) -> None:
 
 
 def append(item: Mapping[str, Any]) -> None:
-    """Writes an item to its task's run record and flushes it.
+    """Writes an item to its task's run record.
 
-    A disk that refuses is reported once per run and does not stop it: the item is still judged, and logged by
-    lmms-eval at the end.
+    A disk that refuses does not stop the run: the item is still judged, and logged by lmms-eval at the end.
     """
     task = item["task"]
-    line = json.dumps(item, ensure_ascii=True) + "\n"
     with _lock:
-        try:
-            if task not in _files:
-                _files[task] = _open(task)
-            file = _files[task]
-            if file is not None:
-                file.write(line)
-                file.flush()
-        except OSError as error:
-            logger.error(f"Run record of {task} cannot be written ({error}): answers are in lmms-eval's logs alone")
-            _files[task] = None
+        if task not in _files:
+            _files[task] = LineFile(settings.load().root / "runs", task)
+        file = _files[task]
+    file.append(item)
 
 
-def _open(task: str) -> IO[str]:
-    folder = settings.load().root / "runs"
-    folder.mkdir(parents=True, exist_ok=True)
-    return unique_file(folder, task).open("x", encoding="utf-8")
-
-
-def unique_file(folder: Path, name: str) -> Path:
+def _unique_file(folder: Path, name: str) -> Path:
     """A file name that no other process writes to: time, name, host and process."""
     time = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
     return folder / f"{time}-{name}-{socket.gethostname()}-{os.getpid()}.jsonl"

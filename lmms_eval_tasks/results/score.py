@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from lmms_eval_tasks.judging.items import settle
 from lmms_eval_tasks.judging.pool import pool
 from lmms_eval_tasks.results.card import judge_summary
 from lmms_eval_tasks.results.items import SCORED, UNJUDGED, Item, counts, coverage, remarks
+from lmms_eval_tasks.settings import PREFIX
 
 _LOG_NAME = re.compile(r"_samples_(\w+)\.jsonl$")
 
@@ -45,8 +46,10 @@ def score(
         PackError: A file cannot be read, belongs to another dataset, or judges would be mixed.
     """
     by_task = _read(paths, task)
-    for name, items in by_task.items():
+    waiting = {name: _unjudged(name, items, rejudge) for name, items in by_task.items()}
+    for name, items in waiting.items():
         _judge(name, items, rejudge)
+    settle([item for items in waiting.values() for item in items])
     return {name: _result(name, items, official_rounding) for name, items in by_task.items()}
 
 
@@ -88,41 +91,50 @@ def _result(name: str, items: Sequence[Item], official_rounding: bool) -> dict[s
     }
 
 
-def _judge(name: str, items: Sequence[Item], rejudge: bool) -> None:
-    """Submits what is not judged and waits for it."""
-    judge = room(tasks()[name].benchmark, "task").judge
+def _unjudged(name: str, items: Sequence[Item], rejudge: bool) -> list[Item]:
+    """The items that must be judged.
+
+    Raises:
+        PackError: Scores of several judges would be mixed, or there is no judge for ``rejudge``.
+    """
     todo = [item for item in items if rejudge or item["status"] == UNJUDGED]
-    if not todo:
-        return
     present = pool().describe()
-    if present is not None:
-        _check_one_judge(name, [item for item in items if not rejudge], present)
-    for item in todo:
+    if rejudge and present is None:
+        raise PackError(f"{name}: --rejudge needs a judge. Set {PREFIX}JUDGE_MODEL")
+    judges = [] if rejudge else [item["card"]["judge"] for item in items]
+    if todo and present is not None:
+        judges.append(present)
+    keys = ("model", "endpoint", "temperature")
+    different = sorted({json.dumps([judge[key] for key in keys]) for judge in judges if judge is not None})
+    if len(different) > 1:
+        now = f"; the settings name {json.dumps([present[key] for key in keys])}" if present else ""
+        raise PackError(
+            f"{name}: judges would be mixed, which are (model, endpoint, temperature) {', '.join(different)}{now}. "
+            "Set the JUDGE_* settings to those of the run, or judge every answer again with --rejudge"
+        )
+    for item in items if todo else ():
+        # Items without an answer are not judged, but belong to the same protocol.
+        item["card"]["judge"] = item["card"]["judge"] or present
+    return todo
+
+
+def _judge(name: str, items: Sequence[Item], rejudge: bool) -> None:
+    judge = room(tasks()[name].benchmark, "task").judge
+    present = pool().describe()
+    for item in items:
         asked = item["card"]["judge"]
-        repeats = present["repeats"] if rejudge or asked is None else asked["repeats"]  # type: ignore[index]
+        repeats = ((present if rejudge else asked) or {"repeats": 1})["repeats"]
         if present is not None:
             item["card"]["judge"] = {**present, "repeats": repeats}
-        for key in ("score", "reason", "truncated", "unread"):
+        for key in ("score", "reason", "truncated", "unread", "verdicts", "judge"):
             item.pop(key, None)
         item["status"] = UNJUDGED
         judge(item, repeats)
-    settle(todo)
-
-
-def _check_one_judge(name: str, items: Iterable[Item], present: Mapping[str, Any]) -> None:
-    keys = ("model", "endpoint", "temperature")
-    judges = {json.dumps([judge[key] for key in keys]) for item in items if (judge := item["card"]["judge"])}
-    other = sorted(judges - {json.dumps([present[key] for key in keys])})
-    if other:
-        raise PackError(
-            f"{name}: answers were to be judged by (model, endpoint, temperature) {', '.join(other)}; the settings "
-            f"name {json.dumps([present[key] for key in keys])}. Set the JUDGE_* settings to those of the run, or "
-            "judge every answer again with --rejudge"
-        )
 
 
 def _read(paths: Sequence[Path], task: str | None) -> dict[str, list[Item]]:
     files = [file for path in paths for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
+    files = [file for file in dict.fromkeys(files) if _may_be_ours(file, task)]
     found: dict[str, dict[str, Item]] = defaultdict(dict)
     problems: list[str] = []
     for file in files:
@@ -149,22 +161,31 @@ def _add(items: dict[str, Item], item: Item, file: Path) -> None:
         items[item["id"]] = item
 
 
+def _may_be_ours(file: Path, task: str | None) -> bool:
+    """Whether a file's name leaves room for results of ours: those of other tasks stand beside them."""
+    match = _LOG_NAME.search(file.name)
+    return not file.name.endswith("results.json") and (task is not None or match is None or match[1] in tasks())
+
+
 def _items(file: Path, task: str | None) -> Iterator[Item]:
     """The items of a file: of a run record, a sample log, or a ``--predict_only`` log."""
     match = _LOG_NAME.search(file.name)
     name = task or (match[1] if match else None)
     bare = []
     for number, sample in _lines(file):
-        if "answers" in sample and "card" in sample:
-            yield Item(sample)
-            continue
-        item = next((value for value in sample.values() if isinstance(value, dict) and "card" in value), None)
+        item = next((value for value in (sample, *sample.values()) if _is_item(value)), None)
         if item is not None:
+            if item["task"] not in tasks():
+                raise PackError(f"{file}, line {number}: {item['task']!r} is no task of this version of the pack")
             yield Item(item)
         elif "doc_id" in sample:
             bare.append((number, sample))
     if bare:
         yield from _joined(file, name, bare)
+
+
+def _is_item(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() >= {"id", "task", "answers", "status", "card"}
 
 
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -174,7 +195,7 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             sample = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             if number == len(lines):
                 # Torn by a kill: its question was never confirmed as written.
                 continue
@@ -198,10 +219,12 @@ def _joined(file: Path, name: str | None, samples: Sequence[tuple[int, Mapping[s
         doc = docs[index]
         if sample.get("input") != _prompt(module, task, doc):
             raise PackError(f"{where}: its prompt is not that of {doc['id']} in the prepared dataset. Set "
-                            f"DATA_{task.benchmark.upper()} to the dataset of the run")  # fmt: skip
+                            f"DATA_{task.benchmark.upper()}, VIDEOS_{task.benchmark.upper()} and ON_MISSING_VIDEO as "
+                            "in the run")  # fmt: skip
         answers = sample.get("filtered_resps", sample.get("resps"))
         answers = answers if isinstance(answers, list) else [answers]
-        yield module.item(doc, EveryAnswer().apply([answers], None)[0])
+        # As lmms-eval strips them before it scores.
+        yield module.item(doc, [answer.strip() for answer in EveryAnswer().apply([answers], None)[0]])
 
 
 def _prompt(module: Any, task: Task, doc: Mapping[str, Any]) -> str:

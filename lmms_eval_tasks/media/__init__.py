@@ -1,0 +1,1 @@
+"""Finding videos, sampling their frames once, and the cache of clips."""

@@ -7,7 +7,8 @@ import functools
 import inspect
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import FrameType
 from typing import Any
 
 from lmms_eval_tasks.benchmarks import FOLDER
@@ -81,59 +82,53 @@ def _with_our_tasks(
 
 
 def _checked_on_the_command_line(original: Callable[..., Any], manager: Any, task_list: Any) -> Any:
-    """`match_tasks` is called by the command line alone, before the model is built.
+    """The command line calls `match_tasks` before it builds the model.
 
     A failed check ends the process with status 1: as an exception it would be printed with a traceback, and lmms-eval
     would exit 0.
     """
     names = original(manager, task_list)
-    arguments = _command_line()
-    try:
-        _check(names, arguments)
-    except PackError as error:
-        raise SystemExit(f"\nlmms-eval-tasks: {error}\n") from None
+    arguments = _locals_of("cli_evaluate_single").get("args")
+    if isinstance(arguments, Namespace):
+        try:
+            _check(names, vars(arguments), None)
+        except PackError as error:
+            raise SystemExit(f"\nlmms-eval-tasks: {error}\n") from None
     return names
 
 
 def _checked_in_process(
     original: Callable[..., Any], manager: Any, task_list: Any = None, task_type: str = "simple"
 ) -> Any:
-    if _command_line() is None:
-        _check([task_list] if isinstance(task_list, str) else task_list or [], Namespace(task_type=task_type))
+    """In process tasks are loaded after the model; here the check is an exception like any other."""
+    if not _locals_of("cli_evaluate_single"):
+        names = [task_list] if isinstance(task_list, str) else task_list or []
+        _check(names, _locals_of("simple_evaluate"), task_type)
     return original(manager, task_list, task_type)
 
 
-def _check(names: Iterable[Any], arguments: Namespace | None) -> None:
+def _check(names: Iterable[Any], arguments: Mapping[str, Any], task_type: str | None) -> None:
     from lmms_eval_tasks import checks
 
-    checks.before_run([name for name in names if isinstance(name, str)], _conditions(arguments))
-
-
-def _command_line() -> Namespace | None:
-    """The arguments of the running `lmms-eval` command, config file included; None in process."""
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_name == "cli_evaluate_single":
-            arguments = frame.f_locals.get("args")
-            return arguments if isinstance(arguments, Namespace) else None
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
-
-
-def _conditions(arguments: Namespace | None) -> Any:
-    from lmms_eval_tasks.checks import Conditions
-
-    model = getattr(arguments, "model", None)
-    task_type = getattr(arguments, "task_type", None)
+    model = arguments.get("model")
     if task_type is None and isinstance(model, str):
-        task_type = _task_type(model, bool(getattr(arguments, "force_simple", False)))
-    return Conditions(
+        task_type = _task_type(model, bool(arguments.get("force_simple")))
+    conditions = checks.Conditions(
         model=model if isinstance(model, str) else None,
-        model_args=getattr(arguments, "model_args", None) or "",
+        model_args=arguments.get("model_args") or "",
         simple=task_type == "simple",
-        predict_only=bool(getattr(arguments, "predict_only", False)),
-        limit=getattr(arguments, "limit", None),
+        predict_only=bool(arguments.get("predict_only")),
+        limit=arguments.get("limit"),
     )
+    checks.before_run([name for name in names if isinstance(name, str)], conditions)
+
+
+def _locals_of(function: str) -> Mapping[str, Any]:
+    """What a calling function of lmms-eval knows of the run, config file included; empty if it does not call."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != function:
+        frame = frame.f_back
+    return frame.f_locals if frame else {}
 
 
 def _task_type(model: str, force_simple: bool) -> str | None:

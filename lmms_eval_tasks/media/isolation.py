@@ -6,8 +6,14 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
+
+# A process that is forked while another thread starts a worker would keep the worker's pipes open: their end would
+# never be seen, and with data loaders that live as long as the run, nor would the clip.
+_starting = threading.Lock()
+os.register_at_fork(before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_starting.release)
 
 
 def run(job: dict[str, Any], patience: float) -> dict[str, str]:
@@ -20,15 +26,7 @@ def run(job: dict[str, Any], patience: float) -> dict[str, str]:
     Returns:
         What the worker said (see there), ``"unreadable"`` also where it hung or crashed.
     """
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
-    with subprocess.Popen(
-        [sys.executable, "-m", "lmms_eval_tasks.media.worker", json.dumps(job)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        # The directory one happens to stand in must not shadow modules.
-        env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
-    ) as process:
+    with _started(job) as process:
         try:
             said, silent = _listened(process, patience)
             status = None if silent else process.wait()
@@ -42,6 +40,19 @@ def run(job: dict[str, Any], patience: float) -> dict[str, str]:
     elif not outcome.keys() & {"made", "unreadable", "unwritable"}:
         outcome["unreadable"] = f"decoding it crashed ({_named(status)})"
     return outcome
+
+
+def _started(job: dict[str, Any]) -> "subprocess.Popen[bytes]":
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+    with _starting:
+        return subprocess.Popen(
+            [sys.executable, "-m", "lmms_eval_tasks.media.worker", json.dumps(job)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # The directory one happens to stand in must not shadow modules.
+            env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
+        )
 
 
 def _listened(process: "subprocess.Popen[bytes]", patience: float) -> tuple[str, bool]:

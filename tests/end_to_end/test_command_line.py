@@ -105,27 +105,27 @@ def test_what_is_missing_is_said_before_the_model_with_status_1(server, environm
 @pytest.mark.slow
 def test_two_runs_at_once_share_a_home(server, environment, mt_release, tmp_path):
     command("lmms-eval-tasks", "prepare", "mt_video_bench", "--source", mt_release, cwd=tmp_path, **environment)
+    launchers = {
+        "module": [str(BIN / "python"), "-m", "lmms_eval"],
+        "accelerate": [str(BIN / "accelerate"), "launch", "--num_processes", "1", "-m", "lmms_eval"],
+    }
     runs = [
         subprocess.Popen(
-            [str(BIN / "python"), "-m", *arguments_of_module(server), "--output_path", f"logs{number}"],
+            [*launcher, *arguments(server, "--tasks", "mt_video_bench", "--output_path", name)[1:]],
             cwd=tmp_path,
             env={**os.environ, **{key: str(value) for key, value in environment.items()}},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        for number in (1, 2)
+        for name, launcher in launchers.items()
     ]
     printed = [run.communicate(timeout=300)[0].decode() for run in runs]
     assert [run.returncode for run in runs] == [0, 0], printed
-    found = [
-        metrics(json.loads(next((tmp_path / f"logs{number}").rglob("*_results.json")).read_text()), "mt_video_bench")
-        for number in (1, 2)
-    ]
-    assert found[0] == found[1] and found[0]["coverage"] == 100
-
-
-def arguments_of_module(server):
-    return ["lmms_eval", *arguments(server, "--tasks", "mt_video_bench", "--log_samples")[1:]]
+    first, second = (
+        metrics(json.loads(next((tmp_path / name).rglob("*_results.json")).read_text()), "mt_video_bench")
+        for name in launchers
+    )
+    assert first == second and first["coverage"] == 100
 
 
 @pytest.mark.slow

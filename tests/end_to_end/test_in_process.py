@@ -178,6 +178,13 @@ def test_without_a_judge_the_run_ends_with_every_answer(judge_server, monkeypatc
     assert {sample["overall"]["status"] for sample in results["samples"]["mt_video_bench"]} == {"unjudged"}
 
 
+def test_predictions_need_no_judge_that_answers(judge_server, monkeypatch):
+    monkeypatch.setenv(f"{PREFIX}JUDGE_BASE_URL", "http://127.0.0.1:9/v1")
+    assert evaluate(["mt_video_bench"], judge_server, limit=1, predict_only=True)
+    with pytest.raises(PackError, match="cannot be reached"):
+        evaluate(["mt_video_bench"], judge_server, limit=1)
+
+
 def test_missing_videos_stop_the_run_or_are_skipped(judge_server, mt_prepared, monkeypatch):
     (mt_prepared / "videos" / "street_bikes.mp4").unlink()
     with pytest.raises(PackError, match="1 of 4 videos are missing: street_bikes"):

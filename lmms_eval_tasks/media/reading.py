@@ -109,7 +109,8 @@ def frames(source: Source, line: Timeline, indices: Sequence[int]) -> Iterator[V
 def _opened(source: Source) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The container and its first video stream."""
     try:
-        container = av.open(str(source.path))
+        # An absolute path: FFmpeg takes "a:b.mp4" for a protocol.
+        container = av.open(str(source.path.absolute()))
     except (av.FFmpegError, OSError) as error:
         raise Unreadable(f"it cannot be opened: {error.strerror or error}") from None
     with container:

@@ -89,7 +89,7 @@ def probe(path: Path) -> Probe:
     import av
 
     try:
-        with av.open(str(path)) as container:
+        with av.open(str(path.absolute())) as container:
             if not container.streams.video:
                 raise PackError(f"{path}: it holds no video stream; get the file again from its source")
             stream = container.streams.video[0]

@@ -1,9 +1,11 @@
 """Writing sampled frames as a clip: a small H.264 file of key frames alone, which reads fast everywhere."""
 
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -53,6 +55,10 @@ def write(
             packet.pts = packet.dts = start
             packet.duration = length
             container.mux(packet)
+    with av.open(str(path)) as container:
+        there = sum(packet.size > 0 and not packet.is_corrupt for packet in container.demux(video=0))
+    if there != len(seconds):
+        raise OSError(errno.EIO, f"only {there} of {len(seconds)} frames arrived on the disk")
 
 
 def _packets(stream: VideoStream, shots: Iterable[VideoFrame], size: tuple[int, int], quality: str) -> Iterator[Packet]:
@@ -61,7 +67,7 @@ def _packets(stream: VideoStream, shots: Iterable[VideoFrame], size: tuple[int, 
         picture = _picture(shot, size, quality)
         if k == 0:
             context.pix_fmt = picture.format.name
-            if picture.format.name != "rgb24" and shot.format.name.startswith(("yuv", "nv", "p0")):
+            if picture.format.name != "rgb24" and _is_yuv(shot):
                 context.colorspace, context.color_range = shot.colorspace, shot.color_range
         picture.pts, picture.time_base = k, Fraction(1, NOMINAL_FPS)
         picture.pict_type = 0  # how the source's frame was coded says nothing about its copy
@@ -81,10 +87,22 @@ def _ticks(seconds: Sequence[float]) -> list[tuple[int, int]]:
 def _picture(shot: VideoFrame, size: tuple[int, int], quality: str) -> VideoFrame:
     """The frame upright, at the clip's size and in the encoder's pixel format."""
     turns = round(shot.rotation / 90) % 4
-    # YUV is scaled as it is: a trip through RGB costs time, and colours where a reader takes another matrix.
-    pixels = "rgb24" if quality == "lossless" else "yuvj420p" if shot.format.name.startswith("yuvj") else "yuv420p"
-    scaled = shot.reformat(*(size[::-1] if turns % 2 else size), pixels, interpolation="BICUBIC")
+    width, height = size[::-1] if turns % 2 else size
+    if quality == "lossless":
+        # PyAV alone would take every matrix for BT.601 and every range for limited; decord and OpenCV do not.
+        colours: dict[str, Any] = (
+            {"dst_colorspace": "ITU601", "src_color_range": int(shot.color_range)} if _is_yuv(shot) else {}
+        )
+        scaled = shot.reformat(width, height, "rgb24", interpolation="BICUBIC", **colours)
+    else:
+        # YUV is scaled as it is: a trip through RGB costs time, and colours where a reader takes another matrix.
+        pixels = "yuvj420p" if shot.format.name.startswith("yuvj") else "yuv420p"
+        scaled = shot.reformat(width, height, pixels, interpolation="BICUBIC")
     return _turned(scaled, turns) if turns else scaled
+
+
+def _is_yuv(shot: VideoFrame) -> bool:
+    return shot.format.name.startswith(("yuv", "nv", "p0"))
 
 
 def _turned(picture: VideoFrame, turns: int) -> VideoFrame:

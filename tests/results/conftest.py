@@ -1,18 +1,36 @@
+import copy
 import json
 import random
 import re
+import shutil
 
 import pytest
 
 from lmms_eval_tasks import canonical
 from lmms_eval_tasks.mt_video_bench import task
+from lmms_eval_tasks.prepare import prepare
 from lmms_eval_tasks.settings import PREFIX
 from utils.sample_release import sample_answers
 
 
+@pytest.fixture(scope="session")
+def prepared_once(mt_release, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(f"{PREFIX}HOME", str(tmp_path_factory.mktemp("prepared")))
+        folder = prepare("mt_video_bench", mt_release).folder
+        return folder, list(task.process_docs(canonical.opened("mt_video_bench").rows()))
+
+
 @pytest.fixture
-def docs(mt_prepared):
-    return list(task.process_docs(canonical.opened("mt_video_bench").rows()))
+def mt_prepared(prepared_once, home):
+    folder = home / "datasets" / "mt_video_bench"
+    shutil.copytree(prepared_once[0], folder, symlinks=True)
+    return folder
+
+
+@pytest.fixture
+def docs(prepared_once, mt_prepared):
+    return copy.deepcopy(prepared_once[1])
 
 
 @pytest.fixture

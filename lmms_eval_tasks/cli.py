@@ -119,5 +119,8 @@ def _score(options: argparse.Namespace) -> None:
     results = score(options.logs, options.task, options.rejudge, options.official_rounding)
     text = json.dumps(results, indent=1, ensure_ascii=False)
     if options.output:
-        options.output.write_text(text + "\n", "utf-8")
+        try:
+            options.output.write_text(text + "\n", "utf-8")
+        except OSError as error:
+            raise PackError(f"--output {options.output} cannot be written ({error.strerror})") from None
     print(text if options.json else table(results))

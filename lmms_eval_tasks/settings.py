@@ -45,7 +45,7 @@ class Settings(BaseSettings):
     pad_short: bool = Field(True, description="repeat frames of a video that has fewer than asked")
     clips: bool = Field(True, description="0: hand the backends the source files")
     clip_timing: Literal["source", "official"] = Field("source", description="official: 15 fps, as the authors")
-    clip_quality: Literal["default", "lossless"] = Field("default", description="how clips are encoded: default (42 dB) or lossless")
+    clip_quality: Literal["default", "lossless"] = Field("default", description="default is about 42 dB")
     clip_cache_gb: float = Field(100, gt=0, description="size that all clips together may take")
 
     on_missing_video: Literal["stop", "skip"] = Field("stop", description="skip: run without those questions")

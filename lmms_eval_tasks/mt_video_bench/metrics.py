@@ -27,16 +27,18 @@ def official(score: float) -> float:
     return round(score, 2)
 
 
-def answer_score(expected: Sequence[str], verdicts: Sequence[Sequence[str]], rounding: Rounding = exact) -> float:
+def answer_score(expected: Sequence[str], verdicts: Sequence[Sequence[str]]) -> float:
     """Share of a checklist that an answer gets right, over the judge's repeats, in percent.
 
     Args:
         expected: The expected answer to each of the n questions, ``"yes"`` or ``"no"``.
         verdicts: The judge's answers, one list of n for each repeat.
-        rounding: Applied to the result.
+
+    Raises:
+        ValueError: A verdict has another length.
     """
-    hits = [100 * sum(map(str.__eq__, expected, verdict)) / len(expected) for verdict in verdicts]
-    return rounding(mean(hits))
+    hits = [sum(given == right for given, right in zip(verdict, expected, strict=True)) for verdict in verdicts]
+    return mean(100 * number / len(expected) for number in hits)
 
 
 def by_ability(items: Items, rounding: Rounding = exact) -> dict[str, float]:
@@ -49,7 +51,7 @@ def by_ability(items: Items, rounding: Rounding = exact) -> dict[str, float]:
     Returns:
         ``{ability: percent}``, in the paper's order, for the abilities that have a scored turn.
     """
-    dialogues = _grouped(items, lambda item: (item["ability"], item["dialogue"]))
+    dialogues = _grouped(items, lambda item: (item["ability"], item["dialogue"]), rounding)
     abilities: dict[str, list[float]] = {ability: [] for ability in ABILITIES}
     for (ability, _), scores in dialogues.items():
         abilities[ability].append(rounding(mean(scores)))
@@ -109,13 +111,15 @@ def breakdowns(items: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]
     return {name: {group[1]: mean(table[group]) for group in sorted(table)} for name, table in tables.items()}
 
 
-def _grouped(items: Items, key: Callable[[Mapping[str, Any]], Any]) -> dict[Any, list[float]]:
+def _grouped(
+    items: Items, key: Callable[[Mapping[str, Any]], Any], rounding: Rounding = exact
+) -> dict[Any, list[float]]:
     groups: dict[Any, list[float]] = defaultdict(list)
     for item in items:
         if "score" in item:
-            groups[key(item)].append(item["score"])
+            groups[key(item)].append(rounding(item["score"]))
     return groups
 
 
 def _bin(value: float | None, unit: float, bins: Sequence[tuple[float, str]]) -> _Group | None:
-    return None if value is None else next((limit, name) for limit, name in bins if value <= limit * unit)
+    return next((group for group in bins if value <= group[0] * unit), None) if value is not None else None

@@ -77,7 +77,12 @@ def test_nothing_scored_gives_no_metric_and_no_crash():
 def test_official_rounding_rounds_at_each_level():
     items = [item(dialogue=str(n), score=100 / 3) for n in range(2)]
     assert metrics.scores(items, metrics.official)["memory_recall"] == 33.33
-    assert metrics.answer_score(["yes"] * 3, [["yes", "no", "no"]], metrics.official) == 33.33
+    assert metrics.scores([item(score=100 / 3), item(score=100 / 3)], metrics.official)["overall"] == 33.33
+
+
+def test_a_verdict_of_another_length_is_no_score():
+    with pytest.raises(ValueError):
+        metrics.answer_score(["yes", "no"], [["yes"]])
 
 
 def test_breakdowns_group_and_order():

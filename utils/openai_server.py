@@ -180,7 +180,7 @@ class OpenAIServer:
         peak: The largest number of chat requests in work at the same time.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         reply: ReplyFunction | None = None,
         *,

@@ -28,7 +28,7 @@ class Backend(NamedTuple):
 
 
 _EVEN = "an odd number becomes an even one, and more frames than the clip has raise an error"
-_LISTS = "takes every frame at num_frame = N but one, which comes twice (it takes segment centres)"
+_CENTRES = "takes segment centres: every frame but the last, and the middle one twice"
 _SLOW = (
     "divides by the clip's frame rate rounded to whole frames a second and fails below 0.5: "
     "set LMMS_EVAL_TASKS_CLIP_TIMING=official"
@@ -38,10 +38,10 @@ BACKENDS: Mapping[str, Backend] = {
     "qwen2_5_vl": Backend("max_num_frames", 32, "fps", note="one frame fewer where the number is odd"),
     "qwen3_vl": Backend("max_num_frames", 32, "fps", note=_EVEN),
     "qwen3_5": Backend("max_num_frames", 768, note=_EVEN),
-    "internvl3": Backend("num_frame", 32, also={"modality": "video"}, note=_LISTS),
-    "internvl3_5": Backend("num_frame", 32, also={"modality": "video"}, note=_LISTS),
+    "internvl3": Backend("num_frame", 32, also={"modality": "video"}, note=_CENTRES),
+    "internvl3_5": Backend("num_frame", 32, also={"modality": "video"}, note=_CENTRES),
     "internvl_hf": Backend("num_frames", 32, "fps"),
-    "internvideo2_5": Backend("max_frames_num", 32, note=_LISTS.replace("num_frame ", "max_frames_num ")),
+    "internvideo2_5": Backend("max_frames_num", 32, note=_CENTRES),
     "llava_hf": Backend("max_frames_num", 32),
     "llava_onevision": Backend("max_frames_num", 32, note="a video that it cannot read it drops, and answers without"),
     "llava_onevision1_5": Backend("max_num_frames", 32, note=_EVEN),

@@ -158,18 +158,21 @@ def _media_fingerprint(prepared: Prepared) -> str:
 
 # Videos of requests that were built and not yet run, in this rank's order; the first clip that is asked for starts
 # making theirs in the background.
-_coming: dict[tuple[str, str, Sampling], None] = {}
+_coming: dict[tuple[str, str, str], Mapping[str, Any] | None] = {}
 
 
 def coming(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -> None:
     """Announces that a video will be asked for; arguments as for `clip`."""
-    _coming[benchmark, name, Sampling.of(specific, settings.load())] = None
+    _coming[benchmark, name, str(specific)] = specific
 
 
 def _make_coming() -> None:
-    announced = list(_coming)
+    if not _coming:
+        return
+    announced = list(_coming.items())
     _coming.clear()
-    found = [(opened(benchmark).videos.find(name), sampling) for benchmark, name, sampling in announced]
+    config = settings.load()
+    found = [(opened(of).videos.find(name), Sampling.of(specific, config)) for (of, name, _), specific in announced]
     jobs = [(path, sampling) for path, sampling in found if path is not None]
     if jobs:
         prefetch(jobs, ranks=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
@@ -294,16 +297,27 @@ def _swap(folder: Path, place: Path) -> None:
         link.unlink()
         raise
     for path in place.parent.glob(f".{place.name}.*"):
-        killed = path != folder and time.time() - path.lstat().st_mtime > _ABANDONED
-        if killed or path == old:
-            path.unlink() if path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
+        if path == old or (path != folder and _age(path) > _ABANDONED):
+            path.unlink(missing_ok=True) if path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
 
 
-def _card(benchmark: str, configs: Iterable[str]) -> str:
-    files = {config: [f"data/{config}.parquet"] for config in configs}
+def _age(path: Path) -> float:
+    """Seconds since a path was made; 0 when another process has just removed it."""
+    try:
+        return time.time() - path.lstat().st_mtime
+    except FileNotFoundError:
+        return 0
+
+
+def _card(benchmark: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    files = {config: [f"data/{config}.parquet"] for config in rows}
     files = {DEFAULT: [path for paths in files.values() for path in paths], **files}
+    # `datasets` finds its cached copy of a local folder by the folder's last name and this block alone: without the
+    # contents in it, it would serve the rows of an earlier dataset.
+    contents = f"contents {digest({config: list(of) for config, of in rows.items()})}"
     entries = [
-        {"config_name": config, "data_files": [{"split": SPLIT, "path": paths}]} for config, paths in files.items()
+        {"config_name": config, "description": contents, "data_files": [{"split": SPLIT, "path": paths}]}
+        for config, paths in files.items()
     ]
     return (
         f"---\nconfigs: {json.dumps(entries)}\n---\n\n# {benchmark}, prepared\n\n"

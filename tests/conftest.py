@@ -1,4 +1,5 @@
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from utils.sample_release import make_mt_video_bench
 
 # Nothing in the suite may leave the machine.
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+# Nor may it read or fill the user's caches; libraries read this once, when they are imported.
+os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="hf-home-")
 
 
 @pytest.fixture(autouse=True)

@@ -82,6 +82,19 @@ def test_the_fingerprint_is_of_the_rows_alone(copy, home, monkeypatch, tmp_path)
     assert canonical.opened("mt_video_bench").fingerprint != fingerprint
 
 
+def test_rows_are_never_those_of_an_earlier_dataset(copy, mt_release, monkeypatch, tmp_path):
+    prepare("mt_video_bench", copy)
+    before = canonical.opened("mt_video_bench").rows()["turns"]
+    path = copy / "mtqa" / "summary.json"
+    path.write_text(path.read_text().replace("rabbit", "hare"))
+    prepare("mt_video_bench", copy)
+    after = canonical.opened("mt_video_bench").rows()["turns"]
+    assert "hare" in str(after) and "hare" not in str(before)
+    monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "another" / "home"))
+    prepare("mt_video_bench", mt_release)
+    assert canonical.opened("mt_video_bench").rows()["turns"] == before
+
+
 def test_preparing_again_leaves_one_dataset(mt_release, home):
     for _ in range(3):
         prepare("mt_video_bench", mt_release)

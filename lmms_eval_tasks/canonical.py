@@ -22,7 +22,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import __version__, settings
+from lmms_eval_tasks import __version__, plugin, settings
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.media.ahead import prefetch
 from lmms_eval_tasks.media.clips import sampled
@@ -192,6 +192,7 @@ def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -
     Raises:
         PackError: The video is nowhere, or cannot be decoded.
     """
+    plugin.encode_every_picture()
     _make_coming()
     prepared = opened(benchmark)
     path = prepared.videos.find(name)

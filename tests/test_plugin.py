@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from argparse import Namespace
+from types import ModuleType, SimpleNamespace
 
 import lmms_eval.models  # noqa: F401  (what loads plugins)
 import pytest
@@ -131,6 +132,32 @@ print(sorted(touched), sorted(heavy), len(names), os.path.exists(os.path.join(ho
     touched, heavy, number, _ = done.stdout.strip().rsplit(" ", 3)
     assert f"{touched} {heavy}" == "[] []"
     assert int(number) > 20
+
+
+def test_no_frame_is_sent_in_the_place_of_another(monkeypatch):
+    class ChatMessages:
+        def encode_image(self, image, cache=None, image_format="PNG"):
+            return cache
+
+    protocol = ModuleType("lmms_eval.protocol")
+    protocol.ChatMessages = ChatMessages
+    monkeypatch.setitem(sys.modules, "lmms_eval.protocol", protocol)
+    plugin.encode_every_picture()
+    plugin.encode_every_picture()
+    assert ChatMessages().encode_image(object(), {"remembered": 1}) is None
+    assert ChatMessages().encode_image("a.png", {"remembered": 1}, image_format="JPEG") == {"remembered": 1}
+
+
+def test_another_way_to_encode_frames_is_warned_of_and_left_alone(monkeypatch, messages):
+    def encode_image(self, picture):
+        return picture
+
+    protocol = ModuleType("lmms_eval.protocol")
+    protocol.ChatMessages = SimpleNamespace(encode_image=encode_image)
+    monkeypatch.setitem(sys.modules, "lmms_eval.protocol", protocol)
+    plugin.encode_every_picture()
+    assert protocol.ChatMessages.encode_image is encode_image
+    assert "may be wrong ones" in messages[0]
 
 
 def test_usage_reaches_lmms_evals_summary():

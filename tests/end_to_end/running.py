@@ -16,7 +16,7 @@ def evaluate(tasks, server, model="openai", model_args="", **options):
     from lmms_eval.evaluator import simple_evaluate
     from lmms_eval.tasks import TaskManager
 
-    if model == "openai":
+    if model == "openai" and not model_args:
         model_args = f"model_version=model,base_url={server.url},api_key=none,num_concurrent=4,max_frames_num=4"
     manager = TaskManager(include_path=str(FOLDER), include_defaults=False, model_name=model)
     return simple_evaluate(

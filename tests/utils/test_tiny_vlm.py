@@ -1,17 +1,18 @@
 from pathlib import Path
+from typing import get_args
 
 import av
 import numpy as np
 import pytest
 
-from utils.tiny_vlm import make_tiny_vlm
+from utils.tiny_vlm import Architecture, make_tiny_vlm
 
 FRAMES, SIDE = 8, 56
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_vlm(tmp_path_factory.mktemp("checkpoints") / "tiny")
+@pytest.fixture(scope="module", params=get_args(Architecture))
+def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_vlm(tmp_path_factory.mktemp("checkpoints") / request.param, request.param)
 
 
 def write_video(path: Path, shade: int) -> Path:
@@ -45,7 +46,7 @@ def test_about_one_megabyte_and_left_alone_when_it_exists(checkpoint: Path) -> N
     files = {path.name: path.stat() for path in checkpoint.iterdir()}
     assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= set(files)
     assert sum(stat.st_size for stat in files.values()) < 2_000_000
-    make_tiny_vlm(checkpoint)
+    make_tiny_vlm(checkpoint, checkpoint.name)
     assert {path.name: path.stat().st_mtime_ns for path in checkpoint.iterdir()} == {
         name: stat.st_mtime_ns for name, stat in files.items()
     }
@@ -91,7 +92,7 @@ def test_lmms_eval_generates_for_two_interleaved_videos(checkpoint: Path, tmp_pa
         "second": str(write_video(tmp_path / "second.mp4", 90)),
         "question": "What differs?",
     }
-    model = get_model("qwen2_5_vl").create_from_arg_string(
+    model = get_model(checkpoint.name).create_from_arg_string(
         f"pretrained={checkpoint},device_map=cpu,attn_implementation=eager,max_num_frames=4,min_pixels=784",
         {"batch_size": 1, "device": "cpu"},
     )

@@ -63,6 +63,6 @@ def quick_retries(monkeypatch):
 def logged():
     """What the pack logs, as one list of lines."""
     lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), level="DEBUG")
+    sink = logger.add(lambda message: lines.append(str(message)), level="DEBUG", format="{level} {message}")
     yield lines
     logger.remove(sink)

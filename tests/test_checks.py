@@ -2,17 +2,8 @@ import pytest
 
 from lmms_eval_tasks.checks import Conditions, before_run
 from lmms_eval_tasks.errors import PackError
-from lmms_eval_tasks.log import logger
 from lmms_eval_tasks.settings import PREFIX
 from utils.openai_server import Fault
-
-
-@pytest.fixture
-def messages():
-    lines = []
-    handle = logger.add(lines.append, format="{level} {message}")
-    yield lines
-    logger.remove(handle)
 
 
 def test_tasks_of_others_are_passed_over():
@@ -57,15 +48,15 @@ def test_a_run_without_any_video_stops_even_if_missing_ones_are_skipped(mt_prepa
         before_run(["mt_video_bench"], Conditions())
 
 
-def test_a_working_judge_is_tried_once_and_its_work_is_announced(mt_prepared, judge_server, messages):
+def test_a_working_judge_is_tried_once_and_its_work_is_announced(mt_prepared, judge_server, logged):
     before_run(["mt_video_bench"], Conditions())
     assert len(judge_server.requests) == 1
-    assert any("up to 24 calls, about" in line for line in messages)
+    assert any("up to 24 calls, about" in line for line in logged)
 
 
-def test_without_judge_the_run_is_told_so_once(mt_prepared, messages):
+def test_without_judge_the_run_is_told_so_once(mt_prepared, logged):
     before_run(["mt_video_bench"], Conditions())
-    assert sum("No judge is configured" in line for line in messages) == 1
+    assert sum("No judge is configured" in line for line in logged) == 1
 
 
 def test_predictions_need_no_judge(mt_prepared, judge_server):
@@ -90,10 +81,10 @@ def test_a_judge_that_cannot_be_reached_stops_the_run(mt_prepared, judge_server,
         before_run(["mt_video_bench"], Conditions())
 
 
-def test_a_busy_judge_is_only_warned_of(mt_prepared, judge_server, messages):
+def test_a_busy_judge_is_only_warned_of(mt_prepared, judge_server, logged):
     judge_server.reply = lambda body, n: Fault("status", status=429, message="slow down", retry_after=0.01)
     before_run(["mt_video_bench"], Conditions())
-    assert any("WARNING The judge did not answer the try (HTTP 429" in line for line in messages)
+    assert any("WARNING The judge did not answer the try (HTTP 429" in line for line in logged)
 
 
 def test_other_ranks_leave_the_judge_to_rank_0(mt_prepared, judge_server, monkeypatch):

@@ -10,16 +10,7 @@ from lmms_eval.tasks import TaskManager
 from lmms_eval_tasks import checks, plugin
 from lmms_eval_tasks.benchmarks import FOLDER, tasks
 from lmms_eval_tasks.errors import PackError
-from lmms_eval_tasks.log import logger
 from lmms_eval_tasks.settings import PREFIX
-
-
-@pytest.fixture
-def messages():
-    lines = []
-    handle = logger.add(lines.append, format="{level} {message}")
-    yield lines
-    logger.remove(handle)
 
 
 @pytest.mark.slow
@@ -38,7 +29,7 @@ def test_an_included_folder_gives_the_same_tasks():
     assert set(TaskManager(include_path=str(FOLDER), include_defaults=False).all_tasks) == set(tasks())
 
 
-def test_a_name_that_is_taken_is_not_shadowed(messages):
+def test_a_name_that_is_taken_is_not_shadowed(logged):
     class Manager:
         def _get_task_and_group(self, folder):
             return {"mt_video_bench": {"yaml_path": "ours"}, "other": {"yaml_path": "ours"}}
@@ -48,7 +39,7 @@ def test_a_name_that_is_taken_is_not_shadowed(messages):
 
     index = plugin._with_our_tasks(original, Manager())
     assert {name: entry["yaml_path"] for name, entry in index.items()} == {"mt_video_bench": "theirs", "other": "ours"}
-    assert any("'mt_video_bench' is theirs" in line for line in messages)
+    assert any("'mt_video_bench' is theirs" in line for line in logged)
 
 
 def test_registering_twice_changes_nothing():
@@ -57,19 +48,19 @@ def test_registering_twice_changes_nothing():
     assert TaskManager.initialize_tasks is before
 
 
-def test_another_lmms_eval_gives_one_warning_and_no_error(monkeypatch, messages):
+def test_another_lmms_eval_gives_one_warning_and_no_error(monkeypatch, logged):
     monkeypatch.setattr(TaskManager, "_has_lmms_eval_tasks", False)
     monkeypatch.setattr(TaskManager, "match_tasks", lambda self, tasks, other: None)
     assert plugin.register() == []
-    [line] = messages
+    [line] = logged
     assert "WARNING" in line and '--include_path "$(lmms-eval-tasks path)"' in line
 
 
-def test_a_bad_setting_does_not_take_lmms_eval_with_it(monkeypatch, messages):
+def test_a_bad_setting_does_not_take_lmms_eval_with_it(monkeypatch, logged):
     monkeypatch.setattr(TaskManager, "_has_lmms_eval_tasks", False)
     monkeypatch.setenv(f"{PREFIX}FRAMES", "none")
     assert plugin.register() == []
-    assert "LMMS_EVAL_TASKS_FRAMES='none'" in messages[0]
+    assert "LMMS_EVAL_TASKS_FRAMES='none'" in logged[0]
 
 
 def test_autoload_can_be_switched_off(monkeypatch):
@@ -148,7 +139,7 @@ def test_no_frame_is_sent_in_the_place_of_another(monkeypatch):
     assert ChatMessages().encode_image("a.png", {"remembered": 1}, image_format="JPEG") == {"remembered": 1}
 
 
-def test_another_way_to_encode_frames_is_warned_of_and_left_alone(monkeypatch, messages):
+def test_another_way_to_encode_frames_is_warned_of_and_left_alone(monkeypatch, logged):
     def encode_image(self, picture):
         return picture
 
@@ -157,7 +148,7 @@ def test_another_way_to_encode_frames_is_warned_of_and_left_alone(monkeypatch, m
     monkeypatch.setitem(sys.modules, "lmms_eval.protocol", protocol)
     plugin.encode_every_picture()
     assert protocol.ChatMessages.encode_image is encode_image
-    assert "may be wrong ones" in messages[0]
+    assert "may be wrong ones" in logged[0]
 
 
 def test_usage_reaches_lmms_evals_summary():

@@ -69,14 +69,14 @@ class LineFile:
         self._waiting.clear()
 
 
-_files: dict[str, LineFile] = {}
+_files: dict[tuple[Path, str], LineFile] = {}
 _lock = threading.Lock()
 
 
 def begin(task: str) -> None:
     """Starts a new run of a task in this process: its next item opens a new file."""
     with _lock:
-        file = _files.pop(task, None)
+        file = _files.pop((_folder(), task), None)
     if file is not None:
         file.close()
 
@@ -86,12 +86,14 @@ def append(item: Mapping[str, Any]) -> None:
 
     A disk that refuses does not stop the run: the item is still judged, and logged by lmms-eval at the end.
     """
-    task = item["task"]
+    folder, task = _folder(), item["task"]
     with _lock:
-        if task not in _files:
-            _files[task] = LineFile(settings.load().root / "runs", task)
-        file = _files[task]
+        file = _files.setdefault((folder, task), LineFile(folder, task))
     file.append(item)
+
+
+def _folder() -> Path:
+    return settings.load().root / "runs"
 
 
 def _unique_file(folder: Path, name: str) -> Path:

@@ -12,8 +12,7 @@ from lmms_eval_tasks.settings import PREFIX
 @pytest.fixture(autouse=True)
 def new_runs():
     yield
-    for task in list(records._files):
-        records.begin(task)
+    records._files.clear()
 
 
 def item(number=0, task="mt_video_bench", **more):

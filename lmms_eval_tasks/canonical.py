@@ -27,7 +27,7 @@ from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.media.ahead import prefetch
 from lmms_eval_tasks.media.clips import sampled
 from lmms_eval_tasks.media.sampling import Sampling
-from lmms_eval_tasks.media.sources import Videos
+from lmms_eval_tasks.media.sources import Videos, probe
 from lmms_eval_tasks.releases import Reader, Release
 
 FORMAT = 1
@@ -74,8 +74,19 @@ class Prepared:
         return [name for name, of in self.manifest["videos"].items() if config == DEFAULT or config in of]
 
     def missing_videos(self, config: str = DEFAULT) -> list[str]:
-        """Names of the videos that no folder holds."""
-        return self.videos.missing(self.video_names(config))
+        """Names of the videos that no folder holds, or that `prepare` could not open and that still cannot be."""
+        names = self.video_names(config)
+        missing = set(self.videos.missing(names))
+        return [name for name in names if name in missing or (name in self.manifest["broken"] and self._broken(name))]
+
+    def _broken(self, name: str) -> bool:
+        path = self.videos.find(name)
+        assert path is not None
+        try:
+            probe(path)
+        except PackError:
+            return True
+        return False
 
     def rows(self, config: str = DEFAULT) -> Any:
         """The rows as a `datasets.Dataset`, read as lmms-eval reads them."""
@@ -121,11 +132,15 @@ def opened(benchmark: str) -> Prepared:
 
 @lru_cache(maxsize=16)
 def _open(benchmark: str, folder: Path, _changed: int, videos: Path | None) -> Prepared:
-    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-    if manifest["format"] != FORMAT or manifest["benchmark"] != benchmark:
+    again = f"Run `lmms-eval-tasks prepare {benchmark}` again"
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+        found = manifest["benchmark"], manifest["format"]
+    except (ValueError, KeyError, TypeError):
+        raise PackError(f"{folder / 'manifest.json'} is damaged. {again}") from None
+    if found != (benchmark, FORMAT):
         raise PackError(
-            f"{folder} holds {manifest['benchmark']} in format {manifest['format']}; "
-            f"{benchmark} in format {FORMAT} is needed. Run `lmms-eval-tasks prepare {benchmark}` again"
+            f"{folder} holds {found[0]} in format {found[1]}; {benchmark} in format {FORMAT} is needed. {again}"
         )
     if videos is not None and not videos.is_dir():
         raise PackError(f"{settings.PREFIX}VIDEOS_{benchmark.upper()}={videos} is not a folder")
@@ -153,7 +168,13 @@ def attributes(benchmark: str) -> Callable[[str], str]:
 def _media_fingerprint(prepared: Prepared) -> str:
     found = [prepared.videos.find(name) for name in prepared.video_names()]
     stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) if path else None for path in found]
-    return digest([prepared.fingerprint, Sampling.of(None, settings.load()).describe(), stats])
+    return digest([prepared.fingerprint, sampling(), stats])
+
+
+def sampling(specific: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """How frames are sampled, JSON-able: for protocol cards and cache keys. ``clips`` false: the backend samples."""
+    config = settings.load()
+    return {"clips": config.clips, **Sampling.of(specific, config).describe()}
 
 
 # Videos of requests that were built and not yet run, in this rank's order; the first clip that is asked for starts
@@ -211,7 +232,12 @@ def digest(value: Any) -> str:
 
 
 def write(
-    benchmark: str, release: Release, reader: Reader, videos: Mapping[str, Path | None], copy_videos: bool = False
+    benchmark: str,
+    release: Release,
+    reader: Reader,
+    videos: Mapping[str, Path | None],
+    broken: Iterable[str],
+    copy_videos: bool = False,
 ) -> Path:
     """Writes a canonical dataset below ``HOME`` and puts it in the place of an older one in one step.
 
@@ -220,6 +246,7 @@ def write(
         release: What was read; a configuration without rows is left out.
         reader: The room's `release` module.
         videos: ``{name: file}`` for every video of the rows, with None for one that was not found.
+        broken: Names of videos that were found and cannot be opened.
         copy_videos: Copy the videos instead of linking to them.
 
     Returns:
@@ -246,6 +273,7 @@ def write(
                 config: {"rows": len(of), "questions": sum(map(reader.questions, of))} for config, of in rows.items()
             },
             "videos": _configs_of_videos(rows, videos),
+            "broken": list(broken),
             "excluded": release.excluded,
         }
         (folder / "manifest.json").write_text(json.dumps(manifest, indent=1, ensure_ascii=True), "utf-8")

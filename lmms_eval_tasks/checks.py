@@ -1,6 +1,7 @@
 """The checks before a run: everything that is wrong is said at once, before a model is built."""
 
 import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from lmms_eval_tasks.settings import PREFIX, Settings
 
 # A judge's prompt without the answer, and an answer: about 200 and 150 words.
 PROMPT_TOKENS = 500
+# Bytes that must fit into HOME: about one clip.
+_ROOM = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,10 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
     if not ours:
         return
     config = settings.load()
-    problems = [problem for task in ours for problem in _task_problems(task, conditions)]
+    for name in settings.unknown():
+        logger.warning(f"{name} is no setting of ours: a misspelt one? The README has the table of settings")
+    problems = home_problems(config)
+    problems += [problem for task in ours for problem in _task_problems(task, conditions)]
     problems += _data_problems(ours, config)
     judged = [task for task in ours if task.judged]
     if judged and not conditions.predict_only and not problems:
@@ -62,6 +68,18 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
         _warn_of_frames(ours, config, conditions)
     if problems:
         raise PackError(listing(f"{', '.join(task.name for task in ours)} cannot run", problems))
+
+
+def home_problems(config: Settings) -> list[str]:
+    """What keeps ``HOME`` from being written to; empty when nothing does."""
+    try:
+        config.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=config.root) as file:
+            file.write(bytes(_ROOM))
+            file.flush()
+    except OSError as error:
+        return [f"{PREFIX}HOME={config.root} cannot be written to ({error.strerror}). Set it to another folder"]
+    return []
 
 
 def _warn_of_frames(ours: Sequence[Task], config: Settings, conditions: Conditions) -> None:
@@ -94,7 +112,7 @@ def _data_problems(ours: Sequence[Task], config: Settings) -> list[str]:
         if empty:
             problems.append(f"{prepared.folder} has no evaluated question for {', '.join(empty)}")
         names = dict.fromkeys(name for task in of for name in prepared.video_names(task.config))
-        missing = prepared.videos.missing(names)
+        missing = list(dict.fromkeys(name for task in of for name in prepared.missing_videos(task.config)))
         if missing and (config.on_missing_video == "stop" or len(missing) == len(names)):
             problems.append(_missing_videos(benchmark, missing, len(names)))
         elif missing:
@@ -106,8 +124,9 @@ def _data_problems(ours: Sequence[Task], config: Settings) -> list[str]:
 def _missing_videos(benchmark: str, missing: Sequence[str], number: int) -> str:
     shown = ", ".join(missing[:10]) + (", …" if len(missing) > 10 else "")  # noqa: PLR2004
     return (
-        f"{benchmark}: {len(missing)} of {number} videos are missing: {shown}. Set {PREFIX}VIDEOS_{benchmark.upper()} "
-        f"to the folder that holds them, or {PREFIX}ON_MISSING_VIDEO=skip to run without their questions"
+        f"{benchmark}: {len(missing)} of {number} videos are missing: {shown} (or cannot be opened). Set "
+        f"{PREFIX}VIDEOS_{benchmark.upper()} to the folder that holds them, or {PREFIX}ON_MISSING_VIDEO=skip to run "
+        "without their questions"
     )
 
 

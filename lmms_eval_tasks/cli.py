@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lmms-eval-tasks", description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(
+        prog="lmms-eval-tasks", description="Prepare, check and score the benchmarks that this pack adds to lmms-eval."
+    )
     parser.add_argument("--version", action="version", version=__version__)
     verbs = parser.add_subparsers(required=True, metavar="VERB")
 
@@ -56,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--copy-videos", action="store_true", help="copy the videos instead of linking to them")
     verb.add_argument("--clips", action="store_true", help="make all clips now, not while the model waits")
     verb.add_argument("--model", help="with --clips: the backend, where it has a frame size of its own")
-    verb.add_argument("--workers", type=int, help="with --clips: how many are made at a time")
+    verb.add_argument("--workers", type=_positive, help="with --clips: how many are made at a time")
     verb.add_argument("--shard", default="1/1", metavar="I/N", help="with --clips: the I-th of N shares of the videos")
 
     verb = _verb(verbs, "score", _score, "score sample logs and run records, judging what is not judged yet")
@@ -67,6 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--json", action="store_true", help="print one JSON object")
     verb.add_argument("-o", "--output", type=Path, help="write the JSON object to this file")
     return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
 
 
 def _verb(verbs: Any, name: str, function: Any, text: str) -> argparse.ArgumentParser:
@@ -103,8 +111,10 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _prepare(options: argparse.Namespace) -> int:
+    from lmms_eval_tasks.media.ahead import shard
     from lmms_eval_tasks.prepare import make_clips, prepare
 
+    shard((), options.shard)
     print(prepare(options.benchmark, options.source, options.videos, options.copy_videos))
     if not options.clips:
         return 0

@@ -114,6 +114,12 @@ def _decoders(config: settings.Settings) -> Iterator[Finding]:
 
 
 def _disk(config: settings.Settings) -> Iterator[Finding]:
+    from lmms_eval_tasks.checks import home_problems
+
+    problems = home_problems(config)
+    if problems:
+        yield Finding("disk", False, problems[0])
+        return
     existing = next(folder for folder in (config.root, *config.root.parents) if folder.exists())
     free = shutil.disk_usage(existing).free / 1e9
     ok = free > _LOW_DISK_GB
@@ -142,8 +148,12 @@ def _judge(config: settings.Settings) -> Iterator[Finding]:
     from lmms_eval_tasks.checks import judge_problems
     from lmms_eval_tasks.judging.client import Judge
 
-    judge = Judge(config, retries=1)
-    problems = judge_problems(judge)
+    try:
+        judge = Judge(config, retries=1)
+        problems = judge_problems(judge)
+    except PackError as error:
+        yield Finding("judge", False, str(error))
+        return
     yield Finding("judge", not problems, "; ".join(problems) or f"{judge.model} at {judge.endpoint} answers")
 
 

@@ -35,9 +35,7 @@ def register() -> list[object]:
 
 
 def _register() -> None:
-    from lmms_eval_tasks import settings
-
-    if not settings.load().autoload:
+    if not _autoload():
         return
     from lmms_eval.tasks import TaskManager
 
@@ -56,6 +54,16 @@ def _register() -> None:
     _wrap(TaskManager, "match_tasks", _checked_on_the_command_line)
     _wrap(TaskManager, "load_task_or_group", _checked_in_process)
     TaskManager._has_lmms_eval_tasks = True
+
+
+def _autoload() -> bool:
+    from lmms_eval_tasks import settings
+
+    try:
+        return settings.load().autoload
+    except PackError:
+        # The check before the run names the bad value, where there is one to stop.
+        return True
 
 
 def _wrap(owner: type, name: str, wrapper: Callable[..., Any]) -> None:

@@ -11,6 +11,7 @@ from lmms_eval_tasks import canonical, settings
 from lmms_eval_tasks.benchmarks import room, tasks
 from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.media.ahead import make_all, shard
+from lmms_eval_tasks.media.clips import clip_of
 from lmms_eval_tasks.media.sampling import Sampling
 from lmms_eval_tasks.media.sources import Videos, probe
 from lmms_eval_tasks.releases import Reader
@@ -70,13 +71,16 @@ def prepare(benchmark: str, source: Path, videos: Path | None = None, copy_video
         raise PackError(f"--videos {videos} is not a folder")
     roots = (videos, settings.load().videos(benchmark), source)
     rows = [row for of in release.rows.values() for row in of]
+    if not sum(map(reader.questions, rows)):
+        why = [f"{entry['id']}: {entry['reason']}" for entry in release.excluded] + release.notes
+        raise PackError(listing(f"{source} holds no question that can be evaluated; nothing was written", why))
     folders = [folder.expanduser() for folder in roots if folder is not None]
     found = _find(Videos(folders), [row["video"] for row in rows])
     seconds, broken = _durations(found)
     for row in rows:
         row["seconds"] = seconds.get(row["video"])
     try:
-        folder = canonical.write(benchmark, release, reader, found, copy_videos)
+        folder = canonical.write(benchmark, release, reader, found, broken, copy_videos)
     except OSError as error:
         raise PackError(f"{settings.load().root} cannot be written ({error}). Free space, or set "
                         f"{settings.PREFIX}HOME to another folder") from None  # fmt: skip
@@ -85,7 +89,7 @@ def prepare(benchmark: str, source: Path, videos: Path | None = None, copy_video
         table=_table(release.rows, reader.questions),
         excluded=release.excluded,
         missing=[name for name, path in found.items() if path is None],
-        broken=broken,
+        broken=list(broken.values()),
         notes=release.notes,
     )
 
@@ -110,23 +114,29 @@ def make_clips(benchmark: str, model: str | None = None, workers: int | None = N
         Sampling.of(task.specific(model), config) for task in tasks().values() if task.benchmark == benchmark
     )
     paths = [path for name in prepared.video_names() if (path := prepared.videos.find(name))]
-    return make_all(shard([(path, sampling) for path in paths for sampling in samplings], part), workers)
+    jobs = shard([(path, sampling) for path in paths for sampling in samplings], part)
+    failures = make_all(jobs, workers)
+    gone = sum(not clip_of(*job, config.root).exists() for job in jobs) - len(failures)
+    if gone > 0:
+        failures.append(f"{gone} clips had to make room for others: {settings.PREFIX}CLIP_CACHE_GB="
+                        f"{config.clip_cache_gb:g} is too small for all")  # fmt: skip
+    return failures
 
 
 def _find(videos: Videos, names: Iterable[str]) -> dict[str, Path | None]:
     return {name: videos.find(name) for name in dict.fromkeys(names)}
 
 
-def _durations(videos: Mapping[str, Path | None]) -> tuple[dict[str, float | None], list[str]]:
-    """Seconds of each video that can be opened, and what is wrong with the others."""
+def _durations(videos: Mapping[str, Path | None]) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Seconds of each video that can be opened, and what is wrong with each of the others."""
     seconds: dict[str, float | None] = {}
-    broken: list[str] = []
+    broken: dict[str, str] = {}
     found = {name: path for name, path in videos.items() if path is not None}
     for name, path in tqdm(found.items(), "Videos", leave=False):
         try:
             seconds[name] = probe(path).seconds
         except PackError as error:
-            broken.append(str(error))
+            broken[name] = str(error)
     return seconds, broken
 
 

@@ -1,7 +1,10 @@
+import shutil
+
 import pytest
 
 from lmms_eval_tasks.checks import Conditions, before_run
 from lmms_eval_tasks.errors import PackError
+from lmms_eval_tasks.prepare import prepare
 from lmms_eval_tasks.settings import PREFIX
 from utils.openai_server import Fault
 
@@ -85,6 +88,30 @@ def test_a_busy_judge_is_only_warned_of(mt_prepared, judge_server, logged):
     judge_server.reply = lambda body, n: Fault("status", status=429, message="slow down", retry_after=0.01)
     before_run(["mt_video_bench"], Conditions())
     assert any("WARNING The judge did not answer the try (HTTP 429" in line for line in logged)
+
+
+def test_a_home_that_cannot_be_written_to_stops_the_run(mt_prepared, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(f"{PREFIX}DATA_MT_VIDEO_BENCH", str(mt_prepared))
+    monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "file"))
+    with pytest.raises(PackError, match=r"HOME=.*file cannot be written to"):
+        before_run(["mt_video_bench"], Conditions())
+
+
+def test_misspelt_settings_are_warned_of(mt_prepared, monkeypatch, logged):
+    monkeypatch.setenv(f"{PREFIX}JUDGE_REPEAT", "1")
+    before_run(["mt_video_bench"], Conditions())
+    assert any("LMMS_EVAL_TASKS_JUDGE_REPEAT is no setting of ours" in line for line in logged)
+
+
+def test_a_video_that_cannot_be_opened_stops_the_run(mt_release, tmp_path, monkeypatch):
+    copy = shutil.copytree(mt_release, tmp_path / "release")
+    (copy / "videos" / "car_talk.mp4").write_bytes(b"no video")
+    prepare("mt_video_bench", copy)
+    with pytest.raises(PackError, match="1 of 4 videos are missing: car_talk"):
+        before_run(["mt_video_bench"], Conditions())
+    monkeypatch.setenv(f"{PREFIX}ON_MISSING_VIDEO", "skip")
+    before_run(["mt_video_bench"], Conditions())
 
 
 def test_other_ranks_leave_the_judge_to_rank_0(mt_prepared, judge_server, monkeypatch):

@@ -56,11 +56,14 @@ def test_another_lmms_eval_gives_one_warning_and_no_error(monkeypatch, logged):
     assert "WARNING" in line and '--include_path "$(lmms-eval-tasks path)"' in line
 
 
-def test_a_bad_setting_does_not_take_lmms_eval_with_it(monkeypatch, logged):
+def test_a_bad_setting_is_named_by_the_check_and_stops_nobody_else(monkeypatch):
     monkeypatch.setattr(TaskManager, "_has_lmms_eval_tasks", False)
+    wrapped = []
+    monkeypatch.setattr(plugin, "_wrap", lambda owner, name, wrapper: wrapped.append(name))
     monkeypatch.setenv(f"{PREFIX}FRAMES", "none")
-    assert plugin.register() == []
-    assert "LMMS_EVAL_TASKS_FRAMES='none'" in logged[0]
+    assert plugin.register() == [] and "match_tasks" in wrapped
+    with pytest.raises(SystemExit, match="LMMS_EVAL_TASKS_FRAMES='none'"):
+        cli_evaluate_single(Namespace(tasks="mt_video_bench", model="openai", model_args=""))
 
 
 def test_autoload_can_be_switched_off(monkeypatch):

@@ -11,7 +11,7 @@ from lmms_eval_tasks import canonical
 from lmms_eval_tasks.cli import main
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.mt_video_bench import release
-from lmms_eval_tasks.prepare import prepare
+from lmms_eval_tasks.prepare import make_clips, prepare
 from lmms_eval_tasks.settings import PREFIX
 
 
@@ -52,13 +52,15 @@ def test_videos_are_linked_or_copied(mt_release):
     assert len(videos) == 4 and not any(video.is_symlink() for video in videos)
 
 
-def test_missing_and_broken_videos_are_listed_and_not_fatal(copy):
+def test_missing_and_broken_videos_are_listed_and_not_fatal(copy, mt_release):
     (copy / "videos" / "street_bikes.mp4").unlink()
     (copy / "videos" / "car_talk.mp4").write_bytes(b"no video")
     summary = prepare("mt_video_bench", copy)
     assert summary.missing == ["street_bikes"]
     assert "car_talk.mp4" in summary.broken[0]
     assert "1 videos missing:\n  - street_bikes" in str(summary)
+    assert canonical.opened("mt_video_bench").missing_videos() == ["street_bikes", "car_talk"]
+    shutil.copyfile(mt_release / "videos" / "car_talk.mp4", copy / "videos" / "car_talk.mp4")
     assert canonical.opened("mt_video_bench").missing_videos() == ["street_bikes"]
 
 
@@ -149,6 +151,35 @@ def test_killed_at_any_moment_it_leaves_the_old_dataset_or_the_new_one(copy, hom
     assert leftovers(home) == []
 
 
+def test_a_release_without_any_question_is_refused(copy, home):
+    shutil.rmtree(copy / "checklist")
+    with pytest.raises(PackError, match="holds no question that can be evaluated; nothing was written"):
+        prepare("mt_video_bench", copy)
+    assert not (home / "datasets").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_damaged_manifest_is_named(mt_prepared, text):
+    (mt_prepared / "manifest.json").write_text(text)
+    with pytest.raises(PackError, match=r"manifest\.json is damaged"):
+        canonical.opened("mt_video_bench")
+
+
+def test_clips_that_do_not_fit_are_a_failure(mt_prepared, monkeypatch):
+    monkeypatch.setenv(f"{PREFIX}FRAMES", "8")
+    assert make_clips("mt_video_bench") == []
+    monkeypatch.setenv(f"{PREFIX}FRAMES", "9")
+    monkeypatch.setenv(f"{PREFIX}CLIP_CACHE_GB", "0.00001")
+    [failure] = make_clips("mt_video_bench")
+    assert "CLIP_CACHE_GB=1e-05 is too small for all" in failure
+
+
+def test_the_shares_of_a_job_array_make_all_clips(mt_prepared, home, monkeypatch):
+    monkeypatch.setenv(f"{PREFIX}FRAMES", "8")
+    assert [make_clips("mt_video_bench", part=f"{number}/3") for number in (1, 2, 3)] == [[], [], []]
+    assert len(list((home / "clips").glob("*.mp4"))) == 4
+
+
 def test_another_format_is_refused(mt_prepared):
     path = mt_prepared / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
@@ -171,7 +202,9 @@ def test_the_fingerprint_for_caches_sees_videos_and_sampling(mt_prepared, monkey
     monkeypatch.setenv(f"{PREFIX}FRAMES", "8")
     second = fingerprint("fingerprint")
     os.utime((mt_prepared / "videos" / "car_talk.mp4").resolve())
-    assert len({first, second, fingerprint("fingerprint")}) == 3
+    third = fingerprint("fingerprint")
+    monkeypatch.setenv(f"{PREFIX}CLIPS", "0")
+    assert len({first, second, third, fingerprint("fingerprint")}) == 4
     with pytest.raises(AttributeError):
         fingerprint("another")
 

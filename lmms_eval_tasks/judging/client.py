@@ -135,7 +135,7 @@ class Judge:
         return bool(blamed)
 
     def _meaning(self, error: "APIStatusError") -> Exception:
-        text = self._clean(f"HTTP {error.status_code}: {error.message}")
+        text = self._clean(f"HTTP {error.status_code}: {_said(error)}")
         if error.status_code in (*_BAD_REQUEST, 403) and _FILTER.search(f"{error.code} {text}"):
             return Refused(text)
         if error.status_code in _NEVER or _QUOTA in (error.code, error.type):
@@ -225,6 +225,12 @@ def _pattern(secrets: Iterable[str]) -> re.Pattern[str]:
     ways = (str, lambda text: repr(text)[1:-1], lambda text: json.dumps(text)[1:-1], lambda text: quote(text, ""))
     forms = {way(secret) for secret in filter(None, secrets) for way in ways}
     return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+
+
+def _said(error: "APIStatusError") -> str:
+    """The endpoint's own words, where there are any; the SDK's otherwise."""
+    said = error.body.get("message") if isinstance(error.body, dict) else None
+    return said if said and isinstance(said, str) else error.message
 
 
 def _text(content: Any) -> str:

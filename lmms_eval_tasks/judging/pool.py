@@ -110,6 +110,11 @@ class Pool:
         future.add_done_callback(lambda _: self._pending.pop(key, None))
         return future
 
+    def forget(self) -> None:
+        """Asks for everything again, whatever is on disk."""
+        if self.judge is not None:
+            self._store.forget()
+
     def describe(self) -> dict[str, Any] | None:
         """The judge as it stands in protocol cards; None without one."""
         if self.judge is None:

@@ -51,6 +51,10 @@ class VerdictStore:
         """The verdict under a key, if there is one."""
         return self._known.get(key)
 
+    def forget(self) -> None:
+        """Knows no earlier verdict any more; the files stay, and later verdicts win over earlier ones."""
+        self._known.clear()
+
     def put(self, key: str, verdict: Verdict) -> None:
         """Keeps a verdict and writes it; one that the disk does not take still counts."""
         self._known[key] = verdict

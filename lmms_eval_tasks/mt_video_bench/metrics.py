@@ -81,7 +81,7 @@ def scores(items: Items, rounding: Rounding = exact) -> dict[str, float]:
 def notes(items: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a reader of the means must know: abilities that they leave out."""
     scored = by_ability(items)
-    if len({item["ability"] for item in items}) == 1:
+    if all(item["task"].endswith(item["ability"]) for item in items):
         return []
     absent = [ability for ability in ABILITIES if ability not in scored]
     if not absent:

@@ -9,7 +9,6 @@ from lmms_eval_tasks.judging.items import settle
 from lmms_eval_tasks.judging.pool import pool
 from lmms_eval_tasks.judging.replies import read_checklist
 from lmms_eval_tasks.log import logger
-from lmms_eval_tasks.media.sampling import Sampling
 from lmms_eval_tasks.mt_video_bench import metrics, prompts
 from lmms_eval_tasks.results import items, records
 from lmms_eval_tasks.results.card import card
@@ -228,13 +227,18 @@ def judge(turn: Item, repeats: int) -> None:
 
 def _card(task: str) -> dict[str, Any]:
     texts = {"inference": prompts.INFERENCE, "system": prompts.SYSTEM, "judge": prompts.JUDGE}
-    sampling = Sampling.of(_specific.get(task), settings.load()).describe()
-    return card(task, VERSION, texts, sampling, canonical.opened(BENCHMARK).fingerprint)
+    prepared = canonical.opened(BENCHMARK)
+    config = next((ability for ability in metrics.ABILITIES if task.endswith(ability)), canonical.DEFAULT)
+    dataset = {"dataset": prepared.fingerprint, "questions": prepared.questions(config)}
+    return card(task, VERSION, texts, canonical.sampling(_specific.get(task)), dataset)
 
 
 def score(part: Sequence[Item]) -> float:
     """Aggregates a metric: the unweighted mean of the abilities that its items belong to, in percent."""
     settle(part)
+    if part and "card" in part[0]:
+        for note in metrics.notes(part):
+            logger.warning(f"{part[0]['task']}: {note}")
     return items.mean(metrics.by_ability(part).values())
 
 

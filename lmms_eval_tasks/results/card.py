@@ -16,7 +16,7 @@ def card(
     task_version: str,
     prompts: Mapping[str, str],
     sampling: Mapping[str, Any],
-    fingerprint: str,
+    dataset: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What is known before judging.
 
@@ -25,14 +25,14 @@ def card(
         task_version: Its version, ``N-X``.
         prompts: ``{name: text}`` of the prompts; their hashes are recorded.
         sampling: How frames are sampled.
-        fingerprint: Of the dataset's rows.
+        dataset: ``{"dataset": fingerprint, "questions": number}``.
     """
     return {
         "task": task,
         "version": task_version,
         "prompts": {name: text_hash(text) for name, text in prompts.items()},
         "sampling": dict(sampling),
-        "dataset": fingerprint,
+        **dataset,
         "judge": pool().describe(),
         "pack": __version__,
         "lmms_eval": _version("lmms-eval"),

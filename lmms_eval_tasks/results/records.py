@@ -38,6 +38,11 @@ class LineFile:
         self._reported = False
         self._lock = threading.Lock()
 
+    @property
+    def path(self) -> Path:
+        """The file, or its folder before the first line is written."""
+        return Path(self._file.name) if self._file is not None else self._folder
+
     def append(self, value: Mapping[str, Any]) -> None:
         """Writes a line; it is with the operating system when this returns."""
         line = json.dumps(value, ensure_ascii=True, default=str).encode() + b"\n"
@@ -88,8 +93,11 @@ def append(item: Mapping[str, Any]) -> None:
     """
     folder, task = _folder(), item["task"]
     with _lock:
+        new = (folder, task) not in _files
         file = _files.setdefault((folder, task), LineFile(folder, task))
     file.append(item)
+    if new and file.path != folder:
+        logger.info(f"{task}: answers are kept in {file.path}")
 
 
 def _folder() -> Path:

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import canonical
+from lmms_eval_tasks import canonical, settings
 from lmms_eval_tasks.answers.failures import EveryAnswer
 from lmms_eval_tasks.benchmarks import Task, room, tasks
 from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.judging.items import settle
 from lmms_eval_tasks.judging.pool import pool
 from lmms_eval_tasks.results.card import judge_summary
-from lmms_eval_tasks.results.items import SCORED, UNJUDGED, Item, counts, coverage, remarks
+from lmms_eval_tasks.results.items import EXCLUDED, FLAGS, SCORED, UNJUDGED, Item, counts, coverage, remarks
 from lmms_eval_tasks.settings import PREFIX
 
 _LOG_NAME = re.compile(r"_samples_(\w+)\.jsonl$")
@@ -47,6 +47,8 @@ def score(
     """
     by_task = _read(paths, task)
     waiting = {name: _unjudged(name, items, rejudge) for name, items in by_task.items()}
+    if rejudge:
+        pool().forget()
     for name, items in waiting.items():
         _judge(name, items, rejudge)
     settle([item for items in waiting.values() for item in items])
@@ -78,12 +80,17 @@ def _result(name: str, items: Sequence[Item], official_rounding: bool) -> dict[s
     share = coverage(items)
     cards = {json.dumps(item["card"], sort_keys=True): item["card"] for item in items}
     notes = [*metrics.notes(items), *remarks(items)]
+    number = counts(items)
+    here, questions = sum(number.values()) - sum(number[of] for of in (EXCLUDED, *FLAGS)), items[0]["card"]["questions"]
+    if here < questions:
+        notes.append(f"{here} of the dataset's {questions} questions are in these files: give all files of the run, "
+                     "unless it had --limit")  # fmt: skip
     if len(cards) > 1:
         notes.append(f"the items come from {len(cards)} different protocol cards; the first is shown")
     return {
         "metrics": metrics.scores(items, rounding),
         "coverage": None if math.isnan(share) else share,
-        "counts": counts(items),
+        "counts": number,
         "judge": judge_summary(items),
         "card": next(iter(cards.values())),
         "breakdowns": metrics.breakdowns(items),
@@ -136,11 +143,12 @@ def _read(paths: Sequence[Path], task: str | None) -> dict[str, list[Item]]:
     files = [file for path in paths for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
     files = [file for file in dict.fromkeys(files) if _may_be_ours(file, task)]
     found: dict[str, dict[str, Item]] = defaultdict(dict)
+    first: dict[str, Path] = {}
     problems: list[str] = []
     for file in files:
         try:
             for item in _items(file, task):
-                _add(found[item["task"]], item, file)
+                _add(found[item["task"]], item, file, first.setdefault(item["task"], file))
         except PackError as error:
             problems.append(str(error))
         except OSError as error:
@@ -148,15 +156,17 @@ def _read(paths: Sequence[Path], task: str | None) -> dict[str, list[Item]]:
     if problems:
         raise PackError(listing("Logs cannot be scored", problems))
     if not found:
-        raise PackError(f"No result of our tasks in {', '.join(map(str, paths)) or 'no file'}")
+        runs = settings.load().root / "runs"
+        raise PackError(f"No result of our tasks in {', '.join(map(str, paths)) or 'no file'}. lmms-eval logs samples "
+                        f"with --log_samples alone; the answers of every run are in {runs}")  # fmt: skip
     return {name: list(items.values()) for name, items in sorted(found.items())}
 
 
-def _add(items: dict[str, Item], item: Item, file: Path) -> None:
+def _add(items: dict[str, Item], item: Item, file: Path, first: Path) -> None:
     """Adds an item; the same answer in a log and in a run record counts once, judged if one of the two is."""
     known = items.setdefault(item["id"], item)
     if known["answers"] != item["answers"]:
-        raise PackError(f"{file}: {item['id']} has another answer than in the files before. Score the runs one by one")
+        raise PackError(f"{file}: {item['id']} has another answer than in {first}. Score the runs one by one")
     if known["status"] == UNJUDGED and item["status"] == SCORED:
         items[item["id"]] = item
 

@@ -20,7 +20,7 @@ WORKED_CASES = {
 
 
 def item(ability="memory_recall", dialogue="a", score=None, turn=2, turns=5, **more):
-    fields = {"ability": ability, "dialogue": dialogue, "turn": turn, "turns": turns, **more}
+    fields = {"task": "mt_video_bench", "ability": ability, "dialogue": dialogue, "turn": turn, "turns": turns, **more}
     return fields if score is None else {**fields, "score": score}
 
 
@@ -67,6 +67,11 @@ def test_overall_is_the_unweighted_mean_of_abilities():
     }
     assert list(scores)[:3] == ["overall", "perceptivity", "interactivity"]
     assert "object_reference" in metrics.notes(items)[0]
+
+
+def test_one_ability_of_six_is_noted_and_a_task_of_one_ability_is_not():
+    assert "1 of 6 abilities" in metrics.notes([item(score=1)])[0]
+    assert metrics.notes([item(score=1, task="mt_video_bench_memory_recall")]) == []
 
 
 def test_nothing_scored_gives_no_metric_and_no_crash():

@@ -394,7 +394,8 @@ def test_the_repeats_of_the_run_are_kept(make_run, random_judge, set_judge, answ
     assert len(judge_server.requests) == 72
     result = score([record(home)], rejudge=True)[NAME]
     assert result["card"]["judge"]["repeats"] == 1 and result["judge"]["judgements"] == 24
-    assert len(judge_server.requests) == 72
+    # Judged again, though the verdicts were on disk.
+    assert len(judge_server.requests) == 72 + 24
 
 
 @pytest.mark.parametrize("change", ["model", "base_url", "temperature"])
@@ -495,8 +496,9 @@ def test_absent_abilities_are_noted_and_no_zero(make_run, docs, answers, judge_s
     result = strict(score([record(home)]))[NAME]
     assert same(result, run)
     assert set(result["metrics"]) == {"overall", "perceptivity", "interactivity", "memory_recall", "answer_refusal"}
-    [note] = result["notes"]
-    assert note.startswith("means are over 2 of 6 abilities; absent: object_reference, content_summary")
+    absent, part = result["notes"]
+    assert absent.startswith("means are over 2 of 6 abilities; absent: object_reference, content_summary")
+    assert part.startswith(f"{len(keep)} of the dataset's 24 questions are in these files")
     assert "content_summary" not in "\n".join(table({NAME: result}).splitlines()[:8])
 
 

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from lmms_eval_tasks import plugin, settings
 from lmms_eval_tasks.canonical import digest
+from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.judging.client import MAX_TOKENS, CallFailed, Judge, Refused, Unusable
 from lmms_eval_tasks.judging.verdicts import Verdict, VerdictStore
 from lmms_eval_tasks.log import logger
@@ -66,7 +67,7 @@ class Pool:
         Args:
             config: The settings, with or without a judge.
         """
-        self.judge = Judge(config) if config.judge_model else None
+        self.judge, self._no_judge = _judge(config)
         self.repeats = config.judge_repeats
         self._submitted = self._cached = self._characters = 0
         self._stopped = ""
@@ -90,7 +91,7 @@ class Pool:
             A future that ends with a verdict, never with an error.
         """
         if self.judge is None:
-            return _done(Verdict(None, reason=NO_JUDGE))
+            return _done(Verdict(None, reason=self._no_judge))
         parameters = [self.judge.model, self.judge.endpoint, self.judge.temperature, MAX_TOKENS]
         key = digest([*parameters, prompt, repeat])
         with self._lock:
@@ -201,6 +202,17 @@ def _ranks() -> int:
     """How many processes share this run."""
     size = os.environ.get("WORLD_SIZE", "")
     return int(size) if size.isdecimal() and int(size) else 1
+
+
+def _judge(config: Settings) -> tuple[Judge | None, str]:
+    """The judge of the settings, or why there is none: after generation that is no reason to stop."""
+    if not config.judge_model:
+        return None, NO_JUDGE
+    try:
+        return Judge(config), ""
+    except PackError as error:
+        logger.error(f"There is no judge: {error}")
+        return None, str(error)
 
 
 def _done(verdict: Verdict) -> "Future[Verdict]":

@@ -27,6 +27,9 @@ __getattr__ = canonical.attributes(BENCHMARK)
 # The model's kwargs of the YAML, by task: `process_results` is not told them, and the card must say what was sampled.
 _specific: dict[str, Specific] = {}
 
+# What cards say of the dataset, by task: read when the task is loaded, since nothing may fail after generation.
+_dataset: dict[str, dict[str, Any]] = {}
+
 _KEYS = ("id", "task", "video", "dialogue", "ability", "turn", "turns", "seconds", "scenes", "checklist", "skipped")
 _SKIPPED_KEYS = ("id", "ability", "status", "reason")
 
@@ -60,11 +63,13 @@ def process_docs_chat(dataset: "Dataset") -> "Dataset":
 def _docs(dataset: "Dataset", task: str, history: bool = True) -> "Dataset":
     from datasets import Dataset
 
-    config = dataset.info.config_name
-    task = task if config in (None, canonical.DEFAULT) else f"{task}_{config}"
+    config = dataset.info.config_name or canonical.DEFAULT
+    task = task if config == canonical.DEFAULT else f"{task}_{config}"
+    prepared = canonical.opened(BENCHMARK)
+    _dataset[task] = {"dataset": prepared.fingerprint, "questions": prepared.questions(config)}
     missing = set()
     if settings.load().on_missing_video == "skip":
-        missing = set(canonical.opened(BENCHMARK).missing_videos())
+        missing = set(prepared.missing_videos())
     docs = items.with_neighbours(
         turn for row in dataset for turn in _turns(row, task, history, row["video"] in missing)
     )
@@ -227,10 +232,7 @@ def judge(turn: Item, repeats: int) -> None:
 
 def _card(task: str) -> dict[str, Any]:
     texts = {"inference": prompts.INFERENCE, "system": prompts.SYSTEM, "judge": prompts.JUDGE}
-    prepared = canonical.opened(BENCHMARK)
-    config = next((ability for ability in metrics.ABILITIES if task.endswith(ability)), canonical.DEFAULT)
-    dataset = {"dataset": prepared.fingerprint, "questions": prepared.questions(config)}
-    return card(task, VERSION, texts, canonical.sampling(_specific.get(task)), dataset)
+    return card(task, VERSION, texts, canonical.sampling(_specific.get(task)), _dataset[task])
 
 
 def score(part: Sequence[Item]) -> float:

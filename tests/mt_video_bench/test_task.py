@@ -1,4 +1,6 @@
 import json
+import shutil
+import time
 
 import pytest
 from datasets import Dataset
@@ -92,6 +94,18 @@ def test_messages_hold_the_prompt_and_the_video_in_the_order_that_the_model_want
     assert task.doc_to_messages(doc) == [message]
     assert task.doc_to_messages(doc, {"text_first": False})[0]["content"] == [video, text]
     assert task.doc_to_visual(doc) == [video["url"]]
+
+
+def test_the_first_clip_that_is_asked_for_starts_those_of_coming_docs(docs, home, monkeypatch):
+    monkeypatch.setenv(f"{PREFIX}FRAMES", "8")
+    for doc in docs:
+        task.doc_to_text(doc, {"text_first": True})
+    assert not (home / "clips").exists()
+    task.doc_to_visual(docs[0])
+    deadline = time.monotonic() + 60
+    while len(list((home / "clips").glob("*.mp4"))) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_without_context_the_history_is_empty(mt_prepared):
@@ -188,6 +202,15 @@ def test_without_a_judge_items_are_unjudged(docs):
     assert "score" not in turn
     assert str(task.score([result["overall"]])) == "nan"
     assert task.coverage([result["coverage"]]) == 0
+
+
+def test_nothing_fails_after_generation(docs, mt_prepared, home, monkeypatch):
+    shutil.rmtree(mt_prepared.resolve())
+    monkeypatch.setenv(f"{PREFIX}JUDGE_MODEL", "judge")
+    monkeypatch.setenv(f"{PREFIX}JUDGE_BASE_URL", "no url")
+    turn = task.process_results(docs[0], ["An answer."])["overall"].settle()
+    assert turn["status"] == "unjudged" and "JUDGE_BASE_URL" in turn["reason"]
+    assert len(list((home / "runs").iterdir())) == 1
 
 
 def test_the_item_is_on_disk_before_it_is_judged(docs, home, judge_server):

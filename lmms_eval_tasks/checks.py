@@ -64,7 +64,7 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
     judged = [task for task in ours if task.judged]
     if judged and not conditions.predict_only and not problems:
         problems += _judge_problems(judged, config, conditions)
-    if conditions.model:
+    if conditions.model and config.clips:
         _warn_of_frames(ours, config, conditions)
     if problems:
         raise PackError(listing(f"{', '.join(task.name for task in ours)} cannot run", problems))

@@ -20,7 +20,7 @@ lint: .venv/installed
 	$(BIN)/mypy
 
 bench: .venv/installed
-	$(BIN)/python -m utils.bench all
+	$(BIN)/python -m utils.bench media
 
 .venv/installed: setup.cfg pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -10,7 +10,6 @@ Layout of a prepared folder (``HOME/datasets/<benchmark>``)::
 The configuration ``default`` is all the others in order.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -29,6 +28,7 @@ from lmms_eval_tasks.media.clips import sampled
 from lmms_eval_tasks.media.sampling import Sampling
 from lmms_eval_tasks.media.sources import Videos, probe
 from lmms_eval_tasks.releases import Reader, Release
+from lmms_eval_tasks.text import digest
 
 FORMAT = 1
 SPLIT = "test"
@@ -223,12 +223,6 @@ def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -
             f"{settings.PREFIX}VIDEOS_{benchmark.upper()} to the folder that holds it"
         )
     return str(sampled(path, Sampling.of(specific, settings.load())))
-
-
-def digest(value: Any) -> str:
-    """Sixteen hex digits that identify a JSON-able value."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def write(

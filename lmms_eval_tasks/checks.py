@@ -56,8 +56,7 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
     if not ours:
         return
     config = settings.load()
-    for name in settings.unknown():
-        logger.warning(f"{name} is no setting of ours: a misspelt one? The README has the table of settings")
+    warn_of_unknown_settings()
     problems = home_problems(config)
     problems += [problem for task in ours for problem in _task_problems(task, conditions)]
     problems += _data_problems(ours, config)
@@ -68,6 +67,12 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
         _warn_of_frames(ours, config, conditions)
     if problems:
         raise PackError(listing(f"{', '.join(task.name for task in ours)} cannot run", problems))
+
+
+def warn_of_unknown_settings() -> None:
+    """Names variables that look like settings of ours and have no effect."""
+    for name in settings.unknown():
+        logger.warning(f"{name} is no setting of ours: a misspelt one? The README has the table of settings")
 
 
 def home_problems(config: Settings) -> list[str]:

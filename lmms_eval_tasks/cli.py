@@ -124,8 +124,10 @@ def _prepare(options: argparse.Namespace) -> int:
 
 
 def _score(options: argparse.Namespace) -> None:
+    from lmms_eval_tasks.checks import warn_of_unknown_settings
     from lmms_eval_tasks.results.score import score, table
 
+    warn_of_unknown_settings()
     results = score(options.logs, options.task, options.rejudge, options.official_rounding)
     text = json.dumps(results, indent=1, ensure_ascii=False)
     if options.output:

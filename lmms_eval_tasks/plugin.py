@@ -1,4 +1,4 @@
-"""The one place that reaches into lmms-eval: registration, the check before the run, usage of the judge.
+"""The one place that reaches into lmms-eval: registration, the check before the run, its frames, usage of the judge.
 
 Everything here is guarded: an lmms-eval of another shape gives a warning and the plain path, never a wrong score.
 """

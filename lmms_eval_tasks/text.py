@@ -1,7 +1,9 @@
-"""Prompt texts: filling and naming them."""
+"""Filling prompt texts, and naming texts and values by their hash."""
 
 import hashlib
+import json
 import re
+from typing import Any
 
 
 def fill(template: str, **fields: object) -> str:
@@ -20,3 +22,9 @@ def fill(template: str, **fields: object) -> str:
 def text_hash(text: str) -> str:
     """Twelve hex digits that identify a text, lone surrogates included."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def digest(value: Any) -> str:
+    """Sixteen hex digits that identify a JSON-able value."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

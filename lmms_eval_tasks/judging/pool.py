@@ -18,13 +18,12 @@ from typing import Any
 from tqdm import tqdm
 
 from lmms_eval_tasks import plugin, settings
-from lmms_eval_tasks.canonical import digest
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.judging.client import MAX_TOKENS, CallFailed, Judge, Refused, Unusable
 from lmms_eval_tasks.judging.verdicts import Verdict, VerdictStore
 from lmms_eval_tasks.log import logger
 from lmms_eval_tasks.settings import Settings
-from lmms_eval_tasks.text import text_hash
+from lmms_eval_tasks.text import digest, text_hash
 
 REASKS = 3
 CHARACTERS_PER_TOKEN = 4

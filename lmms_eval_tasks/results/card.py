@@ -7,7 +7,6 @@ from typing import Any
 
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.judging.pool import pool
-from lmms_eval_tasks.results.items import with_skipped
 from lmms_eval_tasks.text import text_hash
 
 
@@ -45,7 +44,7 @@ def judge_summary(items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     Returns:
         ``{"models": [names that the endpoint returned], "judgements", "input_tokens", "output_tokens"}``.
     """
-    judged = [item["judge"] for item in with_skipped(items) if item.get("judge")]
+    judged = [item["judge"] for item in items if item.get("judge")]
     return {
         "models": sorted({model for judge in judged for model in judge["models"]}),
         **{key: sum(judge[key] for judge in judged) for key in ("judgements", "input_tokens", "output_tokens")},

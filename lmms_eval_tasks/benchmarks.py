@@ -1,6 +1,6 @@
 """The table of benchmark rooms and their tasks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parent
-BENCHMARKS = ("mt_video_bench",)
+BENCHMARKS = ("mt_video_bench", "mvpbench", "mlvu")
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Task:
         config: Configuration of the canonical dataset that it evaluates.
         process_docs: Name of the hook that expands the rows.
         doc_to_text: Name of the hook that makes the prompt.
-        judged: Whether a judge model scores it.
+        judged: Which answers a judge model reads: ``"all"``, those that the rules cannot read (``"unread"``), or none
+            (empty).
         chat_only: Whether it needs a backend that takes chat messages.
         by_model: The YAML's ``lmms_eval_specific_kwargs``.
     """
@@ -34,7 +35,7 @@ class Task:
     config: str
     process_docs: str
     doc_to_text: str
-    judged: bool
+    judged: str
     chat_only: bool
     by_model: Mapping[str, Mapping[str, Any]]
 
@@ -51,22 +52,40 @@ def room(benchmark: str, module: str) -> ModuleType:
 @lru_cache(maxsize=1)
 def tasks() -> dict[str, Task]:
     """All tasks by name, read from the YAML files."""
-    found = {}
-    for benchmark in BENCHMARKS:
-        for path in sorted((FOLDER / benchmark).glob("*.yaml")):
-            config = _read(path)
-            metadata = config["metadata"]
-            found[config["task"]] = Task(
-                name=config["task"],
-                benchmark=benchmark,
-                config=config.get("dataset_name") or "default",
-                process_docs=config["process_docs"].rpartition(".")[2],
-                doc_to_text=config["doc_to_text"].rpartition(".")[2],
-                judged=bool(metadata.get("judged")),
-                chat_only=bool(metadata.get("chat_only")),
-                by_model=config.get("lmms_eval_specific_kwargs") or {},
-            )
-    return found
+    return {config["task"]: _task(benchmark, config) for benchmark, config in _configs() if "group" not in config}
+
+
+@lru_cache(maxsize=1)
+def groups() -> dict[str, list[str]]:
+    """The names of the tasks of each group."""
+    return {config["group"]: config["task"] for _, config in _configs() if "group" in config}
+
+
+def members(names: Iterable[str]) -> list[str]:
+    """Names of tasks, with those of a group in its place; each once."""
+    return list(dict.fromkeys(member for name in names for member in groups().get(name, [name])))
+
+
+def _task(benchmark: str, config: Mapping[str, Any]) -> Task:
+    metadata = config["metadata"]
+    return Task(
+        name=config["task"],
+        benchmark=benchmark,
+        config=config.get("dataset_name") or "default",
+        process_docs=config["process_docs"].rpartition(".")[2],
+        doc_to_text=config["doc_to_text"].rpartition(".")[2],
+        judged=metadata.get("judged", ""),
+        chat_only=bool(metadata.get("chat_only")),
+        by_model=config.get("lmms_eval_specific_kwargs") or {},
+    )
+
+
+@lru_cache(maxsize=1)
+def _configs() -> list[tuple[str, dict[str, Any]]]:
+    """Every YAML file's content, with the name of its room."""
+    return [
+        (benchmark, _read(path)) for benchmark in BENCHMARKS for path in sorted((FOLDER / benchmark).glob("*.yaml"))
+    ]
 
 
 class _Loader(yaml.SafeLoader):
@@ -76,7 +95,8 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_constructor("!function", lambda _, node: node.value)
 
 
+@lru_cache
 def _read(path: Path) -> dict[str, Any]:
     config: dict[str, Any] = yaml.load(path.read_text("utf-8"), _Loader)
-    included = config.pop("include", None)
+    included = config.get("include")
     return {**_read(path.parent / included), **config} if included else config

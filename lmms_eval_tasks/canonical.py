@@ -25,9 +25,9 @@ from lmms_eval_tasks import __version__, plugin, settings
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.media.ahead import prefetch
 from lmms_eval_tasks.media.clips import sampled
-from lmms_eval_tasks.media.sampling import Sampling
+from lmms_eval_tasks.media.sampling import Sampling, frames_per_question
 from lmms_eval_tasks.media.sources import Videos, probe
-from lmms_eval_tasks.releases import Reader, Release
+from lmms_eval_tasks.releases import Reader, Release, videos_of
 from lmms_eval_tasks.text import digest
 
 FORMAT = 1
@@ -59,15 +59,22 @@ class Prepared:
         return str(self.manifest["fingerprint"])
 
     @property
-    def configs(self) -> Mapping[str, Mapping[str, int]]:
-        """``{config: {"rows": …, "questions": …}}``, without ``default``."""
-        configs: Mapping[str, Mapping[str, int]] = self.manifest["configs"]
+    def configs(self) -> Mapping[str, Mapping[str, Any]]:
+        """``{config: {"rows": …, "questions": …, "videos_of_a_question": […]}}``, without ``default``."""
+        configs: Mapping[str, Mapping[str, Any]] = self.manifest["configs"]
         return configs
 
     def questions(self, config: str = DEFAULT) -> int:
         """How many evaluated questions a configuration holds."""
-        wanted = self.configs if config == DEFAULT else {config} & set(self.configs)
-        return sum(self.configs[name]["questions"] for name in wanted)
+        return sum(self.configs[name]["questions"] for name in self._names(config))
+
+    def _names(self, config: str) -> Iterable[str]:
+        return self.configs if config == DEFAULT else {config} & set(self.configs)
+
+    def videos_of_a_question(self, config: str = DEFAULT) -> list[int]:
+        """The numbers of videos that a configuration's questions have, each once, in rising order."""
+        numbers = (self.configs[name]["videos_of_a_question"] for name in self._names(config))
+        return sorted({number for of in numbers for number in of})
 
     def video_names(self, config: str = DEFAULT) -> list[str]:
         """Names of the videos that a configuration's questions are about."""
@@ -168,44 +175,53 @@ def attributes(benchmark: str) -> Callable[[str], str]:
 def _media_fingerprint(prepared: Prepared) -> str:
     found = [prepared.videos.find(name) for name in prepared.video_names()]
     stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) if path else None for path in found]
-    return digest([prepared.fingerprint, sampling(), stats])
+    return digest([prepared.fingerprint, sampling(), sampling(several=True), stats])
 
 
-def sampling(specific: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """How frames are sampled, JSON-able: for protocol cards and cache keys. ``clips`` false: the backend samples."""
+def sampling(specific: Mapping[str, Any] | None = None, several: bool = False) -> dict[str, Any]:
+    """How frames are sampled, JSON-able: for protocol cards and cache keys. ``clips`` false: the backend samples.
+
+    Args:
+        specific: The task's ``lmms_eval_specific_kwargs`` for the model, if any.
+        several: Whether questions have several videos; ``frames`` is None where they share ``frames_per_question``.
+    """
     config = settings.load()
-    return {"clips": config.clips, **Sampling.of(specific, config).describe()}
+    described = {"clips": config.clips, **Sampling.of(specific, config).describe()}
+    if several:
+        budget = frames_per_question(specific, config)
+        described.update(frames_per_question=budget, frames=described["frames"] if budget is None else None)
+    return described
 
 
 # Videos of requests that were built and not yet run, in this rank's order; the first clip that is asked for starts
 # making theirs in the background.
-_coming: dict[tuple[str, str, str], Mapping[str, Any] | None] = {}
+_coming: dict[tuple[str, str, Sampling], None] = {}
 
 
-def coming(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -> None:
+def coming(benchmark: str, name: str, specific: Mapping[str, Any] | None = None, videos: int = 1) -> None:
     """Announces that a video will be asked for; arguments as for `clip`."""
-    _coming[benchmark, name, str(specific)] = specific
+    _coming[benchmark, name, Sampling.of(specific, settings.load(), videos)] = None
 
 
 def _make_coming() -> None:
     if not _coming:
         return
-    announced = list(_coming.items())
+    announced = list(_coming)
     _coming.clear()
-    config = settings.load()
-    found = [(opened(of).videos.find(name), Sampling.of(specific, config)) for (of, name, _), specific in announced]
+    found = [(opened(benchmark).videos.find(name), sampling) for benchmark, name, sampling in announced]
     jobs = [(path, sampling) for path, sampling in found if path is not None]
     if jobs:
         prefetch(jobs, ranks=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -> str:
+def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None, videos: int = 1) -> str:
     """The file that a backend is handed for a video: a clip of exactly the sampled frames.
 
     Args:
         benchmark: Name of the benchmark's room.
         name: Name of the video in the dataset's rows.
         specific: The task's ``lmms_eval_specific_kwargs`` for the model, if any.
+        videos: How many videos the question has, which share its frames.
 
     Returns:
         Path of an ``.mp4``.
@@ -222,7 +238,7 @@ def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None) -
             f"{benchmark}: video {name!r} is not in {prepared.folder / 'videos'}. Set "
             f"{settings.PREFIX}VIDEOS_{benchmark.upper()} to the folder that holds it"
         )
-    return str(sampled(path, Sampling.of(specific, settings.load())))
+    return str(sampled(path, Sampling.of(specific, settings.load(), videos)))
 
 
 def write(
@@ -264,7 +280,12 @@ def write(
             "pack": __version__,
             "fingerprint": digest({config: list(map(reader.identity, of)) for config, of in rows.items()}),
             "configs": {
-                config: {"rows": len(of), "questions": sum(map(reader.questions, of))} for config, of in rows.items()
+                config: {
+                    "rows": len(of),
+                    "questions": sum(map(reader.questions, of)),
+                    "videos_of_a_question": sorted({len(videos_of(row)) for row in of}),
+                }
+                for config, of in rows.items()
             },
             "videos": _configs_of_videos(rows, videos),
             "broken": list(broken),
@@ -304,7 +325,7 @@ def _place_videos(folder: Path, videos: Mapping[str, Path | None], copy: bool) -
 def _configs_of_videos(rows: Mapping[str, Iterable[Mapping[str, Any]]], videos: Iterable[str]) -> dict[str, list[str]]:
     used: dict[str, list[str]] = {name: [] for name in videos}
     for config, of in rows.items():
-        for name in dict.fromkeys(row["video"] for row in of):
+        for name in dict.fromkeys(name for row in of for name in videos_of(row)):
             used[name].append(config)
     return used
 

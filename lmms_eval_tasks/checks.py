@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks import canonical, settings
-from lmms_eval_tasks.benchmarks import Task, tasks
+from lmms_eval_tasks.benchmarks import Task, members, tasks
 from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.judging.client import CallFailed, Judge, Refused, Unusable
 from lmms_eval_tasks.judging.pool import REPLY_TOKENS
@@ -52,7 +52,7 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
     Raises:
         PackError: The run cannot give right numbers; all reasons are named.
     """
-    ours = [tasks()[name] for name in names if name in tasks()]
+    ours = [tasks()[name] for name in members(names) if name in tasks()]
     if not ours:
         return
     config = settings.load()
@@ -63,10 +63,10 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
     judged = [task for task in ours if task.judged]
     if judged and not conditions.predict_only and not problems:
         problems += _judge_problems(judged, config, conditions)
-    if conditions.model and config.clips:
-        _warn_of_frames(ours, config, conditions)
     if problems:
         raise PackError(listing(f"{', '.join(task.name for task in ours)} cannot run", problems))
+    if conditions.model and config.clips:
+        _warn_of_frames(ours, config, conditions)
 
 
 def warn_of_unknown_settings() -> None:
@@ -89,9 +89,15 @@ def home_problems(config: Settings) -> list[str]:
 
 def _warn_of_frames(ours: Sequence[Task], config: Settings, conditions: Conditions) -> None:
     assert conditions.model
-    samplings = dict.fromkeys(Sampling.of(task.specific(conditions.model), config) for task in ours)
-    for sampling in samplings:
-        warning = frame_warning(conditions.model, conditions.model_args, sampling.frames)
+    frames = [
+        frozenset(
+            Sampling.of(task.specific(conditions.model), config, videos).frames
+            for videos in canonical.opened(task.benchmark).videos_of_a_question(task.config)
+        )
+        for task in ours
+    ]
+    for numbers in dict.fromkeys(frames):
+        warning = frame_warning(conditions.model, conditions.model_args, numbers)
         if warning:
             logger.warning(warning)
 
@@ -137,13 +143,19 @@ def _missing_videos(benchmark: str, missing: Sequence[str], number: int) -> str:
 
 def _judge_problems(judged: Sequence[Task], config: Settings, conditions: Conditions) -> list[str]:
     if not config.judge_model:
-        logger.warning(f"No judge is configured ({PREFIX}JUDGE_MODEL is not set): answers are generated and left "
-                       "unjudged. `lmms-eval-tasks score` judges them later")  # fmt: skip
+        if any(task.judged == "all" for task in judged):
+            logger.warning(f"No judge is configured ({PREFIX}JUDGE_MODEL is not set): answers are generated and left "
+                           "unjudged. `lmms-eval-tasks score` judges them later")  # fmt: skip
+        if any(task.judged == "unread" for task in judged):
+            logger.warning(f"No judge is configured ({PREFIX}JUDGE_MODEL is not set): answers in which the rules find "
+                           "no choice count as wrong and `unread`")  # fmt: skip
         return []
     if os.environ.get("RANK", "0") != "0":
         return []
-    questions = sum(canonical.opened(task.benchmark).questions(task.config) for task in judged)
-    calls = questions * config.judge_repeats
+    calls = sum(
+        canonical.opened(task.benchmark).questions(task.config) * (config.judge_repeats if task.judged == "all" else 1)
+        for task in judged
+    )
     tokens = round(calls * (PROMPT_TOKENS + REPLY_TOKENS) / 1000)
     fewer = "fewer with --limit; " if conditions.limit else ""
     judge = Judge(config, retries=1)

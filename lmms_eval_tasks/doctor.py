@@ -128,22 +128,31 @@ def _disk(config: settings.Settings) -> Iterator[Finding]:
 
 
 def _datasets(config: settings.Settings) -> Iterator[Finding]:
+    unused = [benchmark for benchmark in BENCHMARKS if not _wanted(benchmark, config)]
     for benchmark in BENCHMARKS:
         try:
             prepared = canonical.opened(benchmark)
             names, missing = prepared.video_names(), prepared.missing_videos()
         except PackError as error:
             text, _, remedy = str(error).partition(". ")
-            yield Finding(benchmark, False, text, remedy)
+            # One benchmark is enough to work with.
+            yield Finding(benchmark, benchmark in unused and len(unused) < len(BENCHMARKS), text, remedy)
             continue
         found = f"{prepared.questions()} questions, {len(names) - len(missing)} of {len(names)} videos found"
         remedy = f"set {settings.PREFIX}VIDEOS_{benchmark.upper()} to their folder" if missing else ""
         yield Finding(benchmark, not missing, f"{found}, in {prepared.folder}", remedy)
 
 
+def _wanted(benchmark: str, config: settings.Settings) -> bool:
+    """Whether a benchmark is prepared here, or a setting says that it should be."""
+    return bool(config.data(benchmark)) or (config.root / "datasets" / benchmark).exists()
+
+
 def _judge(config: settings.Settings) -> Iterator[Finding]:
     if not config.judge_model:
-        yield Finding("judge", False, "none is configured: answers stay unjudged", f"set {settings.PREFIX}JUDGE_MODEL")
+        needed = any(task.judged == "all" and _wanted(task.benchmark, config) for task in tasks().values())
+        remedy = f"set {settings.PREFIX}JUDGE_MODEL"
+        yield Finding("judge", not needed, "none is configured: answers that need one stay unjudged", remedy)
         return
     from lmms_eval_tasks.checks import judge_problems
     from lmms_eval_tasks.judging.client import Judge

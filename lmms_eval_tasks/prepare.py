@@ -14,7 +14,7 @@ from lmms_eval_tasks.media.ahead import make_all, shard
 from lmms_eval_tasks.media.clips import clip_of
 from lmms_eval_tasks.media.sampling import Sampling
 from lmms_eval_tasks.media.sources import Videos, probe
-from lmms_eval_tasks.releases import Reader
+from lmms_eval_tasks.releases import Reader, videos_of
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,13 @@ def prepare(benchmark: str, source: Path, videos: Path | None = None, copy_video
         why = [f"{entry['id']}: {entry['reason']}" for entry in release.excluded] + release.notes
         raise PackError(listing(f"{source} holds no question that can be evaluated; nothing was written", why))
     folders = [folder.expanduser() for folder in roots if folder is not None]
-    found = _find(Videos(folders), [row["video"] for row in rows])
+    videos_below = Videos(folders)
+    names = dict.fromkeys(name for row in rows for name in videos_of(row))
+    found = {name: release.videos.get(name) or videos_below.find(name) for name in names}
     seconds, broken = _durations(found)
     for row in rows:
-        row["seconds"] = seconds.get(row["video"])
+        row["seconds"] = _together(seconds.get(name) for name in videos_of(row))
+    release.notes += _no_longer(benchmark, release.rows)
     try:
         folder = canonical.write(benchmark, release, reader, found, broken, copy_videos)
     except OSError as error:
@@ -110,11 +113,11 @@ def make_clips(benchmark: str, model: str | None = None, workers: int | None = N
         PackError: The benchmark is not prepared, or ``part`` is malformed.
     """
     prepared, config = canonical.opened(benchmark), settings.load()
-    samplings = dict.fromkeys(
-        Sampling.of(task.specific(model), config) for task in tasks().values() if task.benchmark == benchmark
-    )
-    paths = [path for name in prepared.video_names() if (path := prepared.videos.find(name))]
-    jobs = shard([(path, sampling) for path in paths for sampling in samplings], part)
+    specifics = [task.specific(model) for task in tasks().values() if task.benchmark == benchmark]
+    asked = {(name, len(names)) for row in prepared.rows() for names in [videos_of(row)] for name in names}
+    found = [(path, number) for name, number in sorted(asked) if (path := prepared.videos.find(name))]
+    every = ((path, Sampling.of(of, config, number)) for path, number in found for of in specifics)
+    jobs = shard(list(dict.fromkeys(every)), part)
     failures = make_all(jobs, workers)
     gone = sum(not clip_of(*job, config.root).exists() for job in jobs) - len(failures)
     if gone > 0:
@@ -123,8 +126,20 @@ def make_clips(benchmark: str, model: str | None = None, workers: int | None = N
     return failures
 
 
-def _find(videos: Videos, names: Iterable[str]) -> dict[str, Path | None]:
-    return {name: videos.find(name) for name in dict.fromkeys(names)}
+def _together(seconds: Iterable[float | None]) -> float | None:
+    known = list(seconds)
+    return None if None in known else sum(filter(None, known))
+
+
+def _no_longer(benchmark: str, rows: Mapping[str, Any]) -> list[str]:
+    """What an earlier dataset of the benchmark held that this one does not."""
+    try:
+        gone = [config for config in canonical.opened(benchmark).configs if not rows.get(config)]
+    except PackError:
+        return []
+    if not gone:
+        return []
+    return [f"the earlier dataset also held {', '.join(gone)}: for all of them, give one --source that holds all"]
 
 
 def _durations(videos: Mapping[str, Path | None]) -> tuple[dict[str, float | None], dict[str, str]]:
@@ -141,6 +156,8 @@ def _durations(videos: Mapping[str, Path | None]) -> tuple[dict[str, float | Non
 
 
 def _table(rows: Mapping[str, list[dict[str, Any]]], questions: Any) -> list[tuple[str, int, int, int]]:
-    table = [(name, len(of), sum(map(questions, of)), len({row["video"] for row in of})) for name, of in rows.items()]
     every = [row for of in rows.values() for row in of]
-    return [*table, ("all", len(every), sum(map(questions, every)), len({row["video"] for row in every}))]
+    return [
+        (name, len(of), sum(map(questions, of)), len({video for row in of for video in videos_of(row)}))
+        for name, of in (*rows.items(), ("all", every))
+    ]

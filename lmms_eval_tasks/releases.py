@@ -16,12 +16,15 @@ class Release:
     """A release that was read.
 
     Attributes:
-        rows: Canonical rows by configuration; each has an ``id`` and names its ``video``.
+        rows: Canonical rows by configuration; each has an ``id``, names its ``video`` or ``videos``, and has a place
+            for their duration together, ``seconds``.
+        videos: ``{name: file}`` for videos that the reader has found itself; the others are looked for by name.
         excluded: ``{"id", "reason"}`` of what cannot be scored.
         notes: What else is odd, in words.
     """
 
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    videos: dict[str, Path] = field(default_factory=dict)
     excluded: list[dict[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -40,6 +43,11 @@ class Reader(Protocol):
 
     def features(self) -> Any:
         """The rows' `datasets.Features`."""
+
+
+def videos_of(row: Mapping[str, Any]) -> list[str]:
+    """Names of the videos of a row or doc, in their order."""
+    return list(row["videos"]) if "videos" in row else [row["video"]]
 
 
 def source_folder(source: Path) -> Path:

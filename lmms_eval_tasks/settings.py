@@ -22,7 +22,11 @@ class Settings(BaseSettings):
 
     home: Path = Field(Path("~/.cache/lmms_eval_tasks"), description="datasets, clips, judgements, run records")
     data_mt_video_bench: str | None = Field(None, description="prepared folder of MT-Video-Bench")
+    data_mvpbench: str | None = Field(None, description="prepared folder of MVPBench")
+    data_mlvu: str | None = Field(None, description="prepared folder of MLVU")
     videos_mt_video_bench: Path | None = Field(None, description="folder with the videos of MT-Video-Bench")
+    videos_mvpbench: Path | None = Field(None, description="folder with the videos of MVPBench")
+    videos_mlvu: Path | None = Field(None, description="folder with the videos of MLVU")
 
     judge_model: str | None = Field(None, description="judge model; unset: answers are left unjudged")
     judge_base_url: str | None = Field(
@@ -41,6 +45,11 @@ class Settings(BaseSettings):
     judge_temperature: float | None = Field(None, ge=0, le=2, description="unset: the endpoint's own")
 
     frames: int | None = Field(None, ge=1, description="frames per video, for all models; unset: as the task says")
+    frames_per_question: int | None = Field(
+        None,
+        ge=1,
+        description="frames of a question with several videos, split evenly over them; unset: as the task says",
+    )
     long_side: int | None = Field(None, ge=2, description="longer side of a frame in pixels, for all models")
     pad_short: bool = Field(True, description="repeat frames of a video that has fewer than asked")
     clips: bool = Field(True, description="0: hand the backends the source files")

@@ -22,13 +22,13 @@ TASKS = {
 
 
 def test_the_public_names():
-    assert set(tasks()) == TASKS
+    assert {name for name in tasks() if name.startswith("mt_video_bench")} == TASKS
 
 
 def test_list_tells_what_is_prepared(mt_prepared, capsys):
     assert main(["list"]) == 0
     lines = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
-    assert set(lines) == TASKS and lines["mt_video_bench"] == "24 questions"
+    assert set(lines) == set(tasks()) and lines["mt_video_bench"] == "24 questions"
     assert lines["mt_video_bench_memory_recall"] == "4 questions"
 
 

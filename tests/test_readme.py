@@ -14,7 +14,7 @@ def test_its_tables_are_those_of_the_code():
 def test_every_task_is_named():
     for name, task in tasks().items():
         room = (FOLDER / task.benchmark / "README.md").read_text("utf-8")
-        ability = name.removeprefix("mt_video_bench_")
+        ability = name.removeprefix(f"{task.benchmark}_")
         assert f"`{name}`" in room or f"`{ability}`" in room
 
 

@@ -3,7 +3,7 @@
 A backend samples again what it is handed. Asked for a clip's own number of frames it takes each of them once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 
@@ -69,13 +69,13 @@ ALIASES: Mapping[str, str] = {
 }
 
 
-def frame_warning(model: str, model_args: str | Mapping[str, object] | None, frames: int) -> str | None:
+def frame_warning(model: str, model_args: str | Mapping[str, object] | None, frames: Collection[int]) -> str | None:
     """What the command line's model arguments would do to the frames of a clip.
 
     Args:
         model: The backend's name, as given to ``--model``.
         model_args: What was given to ``--model_args``: ``"a=1,b=2"``, or already parsed.
-        frames: Frames of a clip.
+        frames: The numbers of frames that clips have; of several, the smallest is what the model can see of each.
 
     Returns:
         One text with everything that keeps the model from seeing all frames and with the arguments to add; None if
@@ -85,14 +85,15 @@ def frame_warning(model: str, model_args: str | Mapping[str, object] | None, fra
     if backend is None:
         return None
     given = _parsed(model_args)
+    numbers = " or ".join(map(str, sorted(frames)))
     if backend.argument is None:
-        return f"{model}: no argument makes it take a clip's {frames} frames: {backend.note}"
+        return f"{model}: no argument makes it take a clip's {numbers} frames: {backend.note}"
     found = []
     wanted = {}
-    if str(given.get(backend.argument, backend.default)) != str(frames):
+    if str(given.get(backend.argument, backend.default)) != str(min(frames)):
         how = "is given" if backend.argument in given else "by default"
-        found.append(f"takes {given.get(backend.argument, backend.default)} frames ({how}) of a clip's {frames}")
-        wanted[backend.argument] = str(frames)
+        found.append(f"takes {given.get(backend.argument, backend.default)} frames ({how}) of a clip's {numbers}")
+        wanted[backend.argument] = str(min(frames))
     if backend.override in given:
         found.append(f"samples by rate with {backend.override}={given[backend.override]}, which must go")
     if backend.pixels and int(str(given.get(*backend.pixels))) <= backend.pixels[1]:

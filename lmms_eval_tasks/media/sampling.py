@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from lmms_eval_tasks.errors import PackError
-from lmms_eval_tasks.settings import Settings
+from lmms_eval_tasks.settings import PREFIX, Settings
 
 OFFICIAL_FPS = 15
 """Frame rate of the clips that the authors' scripts write."""
@@ -34,21 +34,29 @@ class Sampling:
     quality: Literal["default", "lossless"] = "default"
 
     @classmethod
-    def of(cls, specific: Mapping[str, Any] | None, settings: Settings) -> "Sampling":
+    def of(cls, specific: Mapping[str, Any] | None, settings: Settings, videos: int = 1) -> "Sampling":
         """The sampling of a task for one model.
 
         Args:
             specific: The task's ``lmms_eval_specific_kwargs``; the keys ``frames``, ``long_side`` and ``size``
                 (``448``, ``[448, 448]`` or ``"448x448"``) are read.
             settings: ``FRAMES`` and ``LONG_SIDE`` win over the task; ``LONG_SIDE`` also over its fixed size.
+            videos: How many videos the question has; several share the frames of `frames_per_question`.
 
         Raises:
-            PackError: A key has a value that makes no sense.
+            PackError: A key has a value that makes no sense, or there are fewer frames than videos.
         """
         specific = specific or {}
         size = None if settings.long_side else specific.get("size")
+        frames = settings.frames or _frames(specific)
+        budget = frames_per_question(specific, settings)
+        if videos > 1 and budget is not None:
+            frames = budget // videos
+            if not frames:
+                raise PackError(f"{budget} frames per question are too few for {videos} videos: "
+                                f"set {PREFIX}FRAMES_PER_QUESTION to {videos} or more")  # fmt: skip
         return cls(
-            frames=_positive("frames", settings.frames or specific.get("frames") or cls.frames),
+            frames=frames,
             long_side=_positive("long_side", settings.long_side or specific.get("long_side") or cls.long_side, 2),
             size=None if size is None else _size(size),
             pad=settings.pad_short,
@@ -59,6 +67,23 @@ class Sampling:
     def describe(self) -> dict[str, Any]:
         """The sampling as a small JSON object, for protocol cards and fingerprints."""
         return {**asdict(self), "size": list(self.size) if self.size else None}
+
+
+def frames_per_question(specific: Mapping[str, Any] | None, settings: Settings) -> int | None:
+    """The frames that the videos of a question share where there are several.
+
+    Args:
+        specific: As for `Sampling.of`.
+        settings: ``FRAMES_PER_QUESTION`` wins over ``FRAMES``, which is for each video.
+
+    Returns:
+        Their number, None where each video has its own ``FRAMES``.
+    """
+    return settings.frames_per_question or (None if settings.frames else _frames(specific or {}))
+
+
+def _frames(specific: Mapping[str, Any]) -> int:
+    return _positive("frames", specific.get("frames") or Sampling.frames)
 
 
 def frame_indices(total: int, frames: int) -> list[int]:

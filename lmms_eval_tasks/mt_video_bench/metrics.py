@@ -78,6 +78,11 @@ def scores(items: Items, rounding: Rounding = exact) -> dict[str, float]:
     return {**over_abilities(abilities, rounding), **abilities}
 
 
+def official_scores(items: Items) -> dict[str, float]:
+    """`scores`, rounded as the authors' script does."""
+    return scores(items, official)
+
+
 def notes(items: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a reader of the means must know: abilities that they leave out."""
     scored = by_ability(items)

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from lmms_eval_tasks import __version__
+from lmms_eval_tasks.benchmarks import tasks
 from lmms_eval_tasks.judging.pool import pool
 from lmms_eval_tasks.text import text_hash
 
@@ -32,7 +33,7 @@ def card(
         "prompts": {name: text_hash(text) for name, text in prompts.items()},
         "sampling": dict(sampling),
         **dataset,
-        "judge": pool().describe(),
+        "judge": pool().describe() if tasks()[task].judged else None,
         "pack": __version__,
         "lmms_eval": _version("lmms-eval"),
     }

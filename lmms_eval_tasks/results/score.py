@@ -76,7 +76,7 @@ def table(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _result(name: str, items: Sequence[Item], official_rounding: bool) -> dict[str, Any]:
     metrics = room(tasks()[name].benchmark, "metrics")
-    rounding = metrics.official if official_rounding else metrics.exact
+    scores = getattr(metrics, "official_scores", metrics.scores) if official_rounding else metrics.scores
     share = coverage(items)
     cards = {json.dumps(item["card"], sort_keys=True): item["card"] for item in items}
     notes = [*metrics.notes(items), *remarks(items)]
@@ -88,7 +88,7 @@ def _result(name: str, items: Sequence[Item], official_rounding: bool) -> dict[s
     if len(cards) > 1:
         notes.append(f"the items come from {len(cards)} different protocol cards; the first is shown")
     return {
-        "metrics": metrics.scores(items, rounding),
+        "metrics": scores(items),
         "coverage": None if math.isnan(share) else share,
         "counts": number,
         "judge": judge_summary(items),
@@ -105,6 +105,8 @@ def _unjudged(name: str, items: Sequence[Item], rejudge: bool) -> list[Item]:
         PackError: Scores of several judges would be mixed, or there is no judge for ``rejudge``.
     """
     todo = [item for item in items if rejudge or item["status"] == UNJUDGED]
+    if not tasks()[name].judged:
+        return todo
     present = pool().describe()
     if rejudge and present is None:
         raise PackError(f"{name}: --rejudge needs a judge. Set {PREFIX}JUDGE_MODEL")
@@ -131,7 +133,7 @@ def _judge(name: str, items: Sequence[Item], rejudge: bool) -> None:
     for item in items:
         asked = item["card"]["judge"]
         repeats = ((present if rejudge else asked) or {"repeats": 1})["repeats"]
-        if present is not None:
+        if present is not None and tasks()[name].judged:
             item["card"]["judge"] = {**present, "repeats": repeats}
         for key in ("score", "reason", "truncated", "unread", "verdicts", "judge"):
             item.pop(key, None)

@@ -75,7 +75,7 @@ def test_table_has_what_the_readme_promises():
     ],
 )
 def test_warning(model, arguments, expected):
-    warning = frame_warning(model, arguments, 128)
+    warning = frame_warning(model, arguments, {128})
     if expected is None:
         assert warning is None
     else:

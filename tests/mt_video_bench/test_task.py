@@ -7,6 +7,7 @@ from datasets import Dataset
 
 from lmms_eval_tasks import canonical
 from lmms_eval_tasks.errors import PackError
+from lmms_eval_tasks.hooks import coverage
 from lmms_eval_tasks.mt_video_bench import prompts, release, task
 from lmms_eval_tasks.settings import PREFIX
 from utils.sample_release import gold_answers
@@ -137,7 +138,7 @@ def test_gold_answers_score_full_marks(docs, mt_release, judge_server):
     results = [task.process_results(doc, [answers[doc["question"]]]) for doc in docs]
     turns = [result["overall"] for result in results]
     assert task.score(turns) == 100
-    assert task.coverage([result["coverage"] for result in results]) == 100
+    assert coverage([result["coverage"] for result in results]) == 100
     for ability in release.ABILITIES:
         assert task.score([result[ability] for result in results if ability in result]) == 100
 
@@ -169,7 +170,7 @@ def test_a_failed_request_is_no_answer_and_is_not_judged(docs, judge_server, ans
     result = task.process_results(docs[0], [text])
     assert result["overall"].settle()["status"] == "no_answer"
     assert "score" not in result["overall"] and judge_server.requests == []
-    assert task.coverage([result["coverage"]]) == 0
+    assert coverage([result["coverage"]]) == 0
 
 
 def task_filter(responses):
@@ -201,7 +202,7 @@ def test_without_a_judge_items_are_unjudged(docs):
     assert (turn["status"], turn["reason"]) == ("unjudged", "no judge is configured")
     assert "score" not in turn
     assert str(task.score([result["overall"]])) == "nan"
-    assert task.coverage([result["coverage"]]) == 0
+    assert coverage([result["coverage"]]) == 0
 
 
 def test_nothing_fails_after_generation(docs, mt_prepared, home, monkeypatch):

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from lmms_eval_tasks import canonical
+from lmms_eval_tasks.hooks import coverage
 from lmms_eval_tasks.mt_video_bench import task
 from lmms_eval_tasks.prepare import prepare
 from lmms_eval_tasks.settings import PREFIX
@@ -59,7 +60,7 @@ class Run:
             of = [result[metric] for result in self.results if metric in result]
             if of:
                 found[metric] = task.score(of)
-        return found, task.coverage([result["coverage"] for result in self.results])
+        return found, coverage([result["coverage"] for result in self.results])
 
     def log(self, folder, predict_only=False):
         results = [{"bypass": 999}] * len(self.docs) if predict_only else self.results

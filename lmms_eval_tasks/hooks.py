@@ -38,7 +38,7 @@ class Hooks:
         """
         self.benchmark, self.version, self.prompts = benchmark, version, prompts
         self.attribute = canonical.attributes(benchmark)
-        self._skipped = ("id", kind, "status", "reason")
+        self._kept = ("id", kind, "status", "reason")
         # What cards say of sampling and dataset, by task: `process_results` is not told the model's kwargs, and nothing
         # may be read, and fail, after generation.
         self._specific: dict[str, Specific] = {}
@@ -56,7 +56,7 @@ class Hooks:
         Args:
             dataset: Canonical rows; a configuration other than the default one has tasks of its own.
             questions: The docs of a row, with ``id``, its ``video`` or ``videos`` and, where it cannot be scored,
-                the status ``excluded`` and a ``reason``.
+                the status ``excluded`` and a ``reason``; where a doc is a conversation, its questions are ``parts``.
             features: Their columns.
             variant: What the task's name has behind the benchmark's.
 
@@ -85,11 +85,16 @@ class Hooks:
                 doc.setdefault("reason", f"video {gone[0]} is missing")
         docs = items.with_neighbours(every)
         for doc in docs:
-            doc.update(task=task, skipped=[{key: other[key] for key in self._skipped} for other in doc["skipped"]])
+            parts = [{**other, **part} for other in doc["skipped"] for part in other.get("parts", ({},))]
+            doc.update(task=task, skipped=list(map(self.skipped, parts)))
         records.begin(task)
         text = Value("string")
-        shared = {"id": text, "task": text, "skipped": [dict.fromkeys(self._skipped, text)]}
+        shared = {"id": text, "task": text, "skipped": [dict.fromkeys(self._kept, text)]}
         return Dataset.from_list(docs, features=Features({**shared, **features}))
+
+    def skipped(self, doc: Mapping[str, Any]) -> dict[str, Any]:
+        """What is kept of a doc that is not asked."""
+        return {key: doc[key] for key in self._kept}
 
     def _log_frames(self, task: str, videos: Sequence[int]) -> None:
         config = settings.load()
@@ -105,14 +110,27 @@ class Hooks:
         for name in names:
             canonical.coming(self.benchmark, name, specific, len(names))
 
-    def clips(self, doc: Mapping[str, Any], specific: Specific) -> list[str]:
+    def clips(self, doc: Mapping[str, Any], specific: Specific, shown: Iterable[str] | None = None) -> list[str]:
         """The files that a backend is handed for a doc's videos, in their order: clips of exactly the sampled frames.
+
+        Args:
+            doc: A doc of `docs`.
+            specific: The task's kwargs for the model.
+            shown: Those of the doc's videos that are shown; None is all.
 
         Raises:
             PackError: A video is nowhere, or cannot be decoded.
         """
         names = videos_of(doc)
-        return [canonical.clip(self.benchmark, name, specific, len(names)) for name in names]
+        return [
+            canonical.clip(self.benchmark, name, specific, len(names)) for name in (names if shown is None else shown)
+        ]
+
+    def messages(self, text: str, clips: Sequence[str], specific: Specific) -> list[dict[str, Any]]:
+        """One user message with a prompt and clips; the text first unless the model's ``text_first`` is false."""
+        parts = [text_part(text)], [video_part(clip) for clip in clips]
+        text_first = (specific or {}).get("text_first", True)
+        return [{"role": "user", "content": [part for of in parts[:: 1 if text_first else -1] for part in of]}]
 
     def item(self, doc: Mapping[str, Any], answers: Sequence[str], keys: Iterable[str]) -> Item:
         """A doc's item before its scoring.
@@ -143,7 +161,7 @@ def video_part(path: str) -> dict[str, str]:
     return {"type": "video", "url": path}
 
 
-def note(part: Sequence[Item], notes: Callable[[Sequence[Item]], Iterable[str]]) -> None:
+def note(part: Sequence[Mapping[str, Any]], notes: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]]) -> None:
     """Logs what a reader of a task's scores must know, once: with its main metric, whose items are whole."""
     if part and "card" in part[0]:
         for text in notes(part):

@@ -1,4 +1,4 @@
-"""The one place that reaches into lmms-eval: registration, the check before the run, its frames, usage of the judge.
+"""The one place that reaches into lmms-eval: registration, checks, frames, conversations in lock step, usage.
 
 Everything here is guarded: an lmms-eval of another shape gives a warning and the plain path, never a wrong score.
 """
@@ -7,7 +7,7 @@ import functools
 import inspect
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -66,7 +66,7 @@ def _autoload() -> bool:
         return True
 
 
-def _wrap(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+def _wrap(owner: type | ModuleType, name: str, wrapper: Callable[..., Any]) -> None:
     original = getattr(owner, name)
 
     @functools.wraps(original)
@@ -175,6 +175,96 @@ def _encoded(
     original: Callable[..., Any], messages: Any, image: Any, cache: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
     return original(messages, image, cache if isinstance(image, str) else None, *args, **kwargs)
+
+
+def run_in_lock_step() -> None:
+    """Lets the conversations of our tasks run together: turn k of all of them in one batch.
+
+    lmms-eval runs conversations one request at a time, and shows chat backends the videos before the text, whatever
+    the task's other prompts do.
+    """
+    evaluator = sys.modules.get("lmms_eval.evaluator")
+    if evaluator is not None:
+        _run_in_lock_step(evaluator)
+
+
+@functools.cache
+def _run_in_lock_step(evaluator: ModuleType) -> None:
+    try:
+        expected = ["lm", "requests", "agentic_trace_mode", "response_cache"]
+        if list(inspect.signature(evaluator._run_generate_until_agentic).parameters) != expected:
+            raise PackError("this lmms-eval has another _run_generate_until_agentic")
+        _wrap(evaluator, "_run_generate_until_agentic", _in_lock_step)
+    except Exception as error:
+        logger.warning(f"Conversations run one request at a time, and their prompts are not comparable with those of "
+                       f"other tasks, since lmms-eval shows videos before the text: {error}")  # fmt: skip
+
+
+def _in_lock_step(
+    original: Callable[..., Any],
+    lm: Any,
+    requests: Sequence[Any],
+    agentic_trace_mode: str = "basic",
+    response_cache: Any = None,
+) -> list[Any]:
+    by_task: dict[str | None, list[int]] = {}
+    for place, request in enumerate(requests):
+        by_task.setdefault(request.args[5] if _is_ours(request) else None, []).append(place)
+    replies: dict[int, Any] = {}
+    for task, places in by_task.items():
+        theirs = [requests[place] for place in places]
+        if task is None:
+            outputs = original(lm, theirs, agentic_trace_mode, response_cache)
+        else:
+            outputs = _conversations(lm, theirs, response_cache)
+        replies.update(zip(places, outputs, strict=True))
+    return [replies[place] for place in range(len(requests))]
+
+
+def _is_ours(request: Any) -> bool:
+    from lmms_eval_tasks.dialogue.adapter import Conversations
+
+    # A request's arguments: text, generation kwargs, doc_to_visual, doc_to_text with its kwargs, doc, task, split.
+    doc_to_text = request.args[3]
+    return isinstance(getattr(getattr(doc_to_text, "func", None), "__self__", None), Conversations)
+
+
+def _conversations(lm: Any, requests: Sequence[Any], response_cache: Any) -> list[str]:
+    """Runs the conversations of one task; returns their transcripts."""
+    from lmms_eval.api.instance import Instance, unwrap_generation_output
+
+    from lmms_eval_tasks.dialogue import lockstep
+    from lmms_eval_tasks.results import records
+
+    _, kwargs, _, doc_to_text, _, task, split = requests[0].args
+    conversations, specific = doc_to_text.func.__self__, doc_to_text.keywords["lmms_eval_specific_kwargs"]
+    kwargs = {key: value for key, value in kwargs.items() if key != "max_agentic_steps"}
+    docs = [lm.task_dict[task][split][request.args[4]] for request in requests]
+    running = [conversations.start(doc) for doc in docs]
+
+    def instance(place: int, step: int, turn: Any) -> Any:
+        # Clips are asked for when the backend builds its request: the next ones are made while the model works.
+        where = (requests[place].args[4], task, split)
+        if lm.is_simple:
+            shown: Any = ({**kwargs}, lambda doc: conversations.clips(doc, turn, specific))
+        else:
+            shown = (lambda doc: conversations.messages(doc, turn, specific), {**kwargs})
+        # The key of lmms-eval's response cache holds the doc and this number, not the text.
+        return Instance("generate_until", (turn.text, *shown, *where), idx=step, metadata=requests[place].metadata)
+
+    def ask(step: int, asked: Sequence[tuple[int, Any]]) -> list[str | None]:
+        instances = [instance(place, step, turn) for place, turn in asked]
+        if response_cache is not None:
+            outputs = response_cache.execute(lm, "generate_until", instances)
+        else:
+            outputs = lm.generate_until(instances)
+        replies = [None if output is None else unwrap_generation_output(output)[0] for output in outputs]
+        for (place, turn), reply in zip(asked, replies, strict=True):
+            records.reply(task, docs[place]["id"], step, turn.text, reply)
+        return replies
+
+    lockstep.run(running, ask)
+    return [of.transcript().dump() for of in running]
 
 
 def log_usage(model: str, task: str, input_tokens: int, output_tokens: int) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 NO_CONTENT = "[LMMS_EVAL_TASKS_NO_CONTENT]"
+FAILED = "[LMMS_EVAL_TASKS_FAILED]"
 
 # What lmms-eval 0.7.3's backends return in place of an answer when a request failed.
-_SENTINELS = (NO_CONTENT, "[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED]", "[ERROR] ")
+_SENTINELS = (NO_CONTENT, FAILED, "[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED]", "[ERROR] ")
 
 
 def is_failure(answer: str) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks.dialogue.adapter import Conversations, transcripts
+from lmms_eval_tasks.dialogue.program import Program, Turn
 from lmms_eval_tasks.hooks import Hooks, Specific, note, text_part, video_part
 from lmms_eval_tasks.judging.items import judge as judge_item
 from lmms_eval_tasks.judging.items import settle
@@ -46,6 +48,32 @@ def process_docs_no_context(dataset: "Dataset") -> "Dataset":
 def process_docs_chat(dataset: "Dataset") -> "Dataset":
     """As `process_docs`, for the task that gives the history as chat turns."""
     return _hooks.docs(dataset, _turns, _features(), variant="chat")
+
+
+def process_docs_self(dataset: "Dataset") -> "Dataset":
+    """One doc for each dialogue, whose ``parts`` are its evaluated turns; the history is what the model answers."""
+    from datasets import Value
+
+    part = {"id": Value("string"), **_features(), "status": Value("string"), "reason": Value("string")}
+    of_dialogue = ("video", "dialogue", "ability")
+    features = {key: part[key] for key in of_dialogue} | {"questions": [Value("string")], "parts": [part]}
+    return _hooks.docs(dataset, _dialogue, features, variant="self")
+
+
+def _dialogue(row: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    parts = list(_turns(row, history=False))
+    if not parts:
+        return
+    asked = [part["turn"] for part in parts if "status" not in part]
+    doc = {key: parts[0][key] for key in ("video", "dialogue", "ability")}
+    doc |= {
+        "id": row["id"],
+        "parts": parts,
+        "questions": [turn["question"] for turn in row["turns"][: max(asked, default=0)]],
+    }
+    if not asked:
+        doc.update(status=items.EXCLUDED, reason=parts[0]["reason"])
+    yield doc
 
 
 def _turns(row: Mapping[str, Any], history: bool = True) -> Iterable[dict[str, Any]]:
@@ -103,9 +131,8 @@ def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific = 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific = None) -> list[dict[str, Any]]:
     """One user message with prompt and video; the text first unless the model's ``text_first`` is false."""
-    content = [text_part(prompts.inference(doc["history"], doc["question"])), _video(doc, lmms_eval_specific_kwargs)]
-    text_first = (lmms_eval_specific_kwargs or {}).get("text_first", True)
-    return [{"role": "user", "content": content if text_first else content[::-1]}]
+    text, clips = prompts.inference(doc["history"], doc["question"]), _hooks.clips(doc, lmms_eval_specific_kwargs)
+    return _hooks.messages(text, clips, lmms_eval_specific_kwargs)
 
 
 def doc_to_text_chat(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific = None) -> str:
@@ -117,17 +144,26 @@ def doc_to_text_chat(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific
 def doc_to_messages_chat(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific = None) -> list[dict[str, Any]]:
     """The history as chat turns, after a system turn; the video stands before the first question."""
     messages = [{"role": role, "content": [text_part(text)]} for role, text in _chat(doc)]
-    messages[1]["content"] = [_video(doc, lmms_eval_specific_kwargs), *messages[1]["content"]]
+    [clip] = _hooks.clips(doc, lmms_eval_specific_kwargs)
+    messages[1]["content"] = [video_part(clip), *messages[1]["content"]]
     return messages
+
+
+def _own_answers(doc: Mapping[str, Any]) -> Program:
+    history: list[dict[str, str]] = []
+    for question in doc["questions"]:
+        answer = yield Turn(prompts.inference(history, question), [doc["video"]])
+        history.append({"question": question, "answer": answer})
+    return history[-1]["answer"]
+
+
+_self = Conversations(_hooks, _own_answers)
+doc_to_text_self, doc_to_visual_self = _self.doc_to_text, _self.doc_to_visual
 
 
 def _chat(doc: Mapping[str, Any]) -> list[tuple[str, str]]:
     turns = [pair for turn in doc["history"] for pair in (("user", turn["question"]), ("assistant", turn["answer"]))]
     return [("system", prompts.SYSTEM), *turns, ("user", doc["question"])]
-
-
-def _video(doc: Mapping[str, Any], specific: Specific) -> dict[str, str]:
-    return video_part(_hooks.clips(doc, specific)[0])
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Item]:
@@ -146,14 +182,42 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
     return {"overall": turn, group: part, doc["ability"]: part, "coverage": status}
 
 
+def process_results_self(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Item]:
+    """As `process_results`, for a whole dialogue.
+
+    Args:
+        doc: A doc of `process_docs_self`.
+        results: The transcripts, joined.
+    """
+    dialogue = item(doc, results)
+    records.append(dialogue)
+    turns = dialogue["parts"]
+    for turn in turns:
+        judge(turn, pool().repeats)
+    group = "perceptivity" if doc["ability"] in metrics.PERCEPTIVITY else "interactivity"
+    part = items.whole([turn.project("video", "dialogue", "ability", "score") for turn in turns])
+    status = items.whole([turn.project("status", "reason", "skipped", *items.FLAGS) for turn in turns])
+    return {"overall": dialogue, group: part, doc["ability"]: part, "coverage": status}
+
+
 def item(doc: Mapping[str, Any], answers: Sequence[str]) -> Item:
     """A turn's item before its judging: all that scoring needs, without the dataset.
 
     Args:
-        doc: A doc of `process_docs`.
-        answers: The model's answers, one for each repeat.
+        doc: A doc of `process_docs`, or of `process_docs_self`: then the items of its turns are ``parts``.
+        answers: The model's answers, one for each repeat, or its transcripts, joined.
     """
-    return _hooks.item(doc, answers, _KEYS)
+    if "parts" not in doc:
+        return _hooks.item(doc, answers, _KEYS)
+    said = transcripts(answers)
+    asked = [part for part in doc["parts"] if part["status"] is None]
+    excluded = [_hooks.skipped(part) for part in doc["parts"] if part["status"] is not None]
+    turns = [
+        _hooks.item({**part, "task": doc["task"], "skipped": []}, [of.reply(part["turn"] - 1) for of in said], _KEYS)
+        for part in asked
+    ]
+    turns[-1]["skipped"] = [*excluded, *doc["skipped"]]
+    return items.whole(turns, id=doc["id"], task=doc["task"], transcripts=[of.turns for of in said])
 
 
 def judge(turn: Item, repeats: int) -> None:
@@ -180,5 +244,6 @@ def judge(turn: Item, repeats: int) -> None:
 def score(part: Sequence[Item]) -> float:
     """Aggregates a metric: the unweighted mean of the abilities that its items belong to, in percent."""
     settle(part)
-    note(part, metrics.notes)
-    return items.mean(metrics.by_ability(part).values())
+    turns = list(items.flat(part))
+    note(turns, metrics.notes)
+    return items.mean(metrics.by_ability(turns).values())

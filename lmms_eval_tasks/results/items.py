@@ -8,6 +8,8 @@ An item is a plain dictionary in every log. Keys that all benchmarks share:
 - ``unread``, ``truncated`` (numbers of answers), absent when 0;
 - ``skipped``: items of questions that stand next to this one in the dataset and were not asked (``no_answer`` for a
   missing video, ``excluded`` for the data), so that a log alone tells the coverage.
+
+Where a doc is a whole conversation of several evaluated questions, its log entry holds their items as ``parts``.
 """
 
 import math
@@ -57,6 +59,25 @@ class Item(dict[str, Any]):
         return Item, (dict(self.settle()),)
 
 
+def whole(parts: Sequence[Item], **fields: Any) -> Item:
+    """The log entry of a conversation: its items as ``parts``, and their mean ``score`` once they are settled."""
+    entry = Item(fields, parts=list(parts))
+
+    def finish() -> dict[str, Any]:
+        settled = [part.settle() for part in parts]
+        scores = [part["score"] for part in settled if "score" in part]
+        return {"score": mean(scores)} if scores else {}
+
+    entry.finish = finish
+    return entry
+
+
+def flat(entries: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The items, those of a conversation in the place of its log entry."""
+    for entry in entries:
+        yield from entry.get("parts", (entry,))
+
+
 def answers_read(item: Item) -> list[str] | None:
     """The item's answers without their reasoning; None, and ``no_answer``, when a request failed.
 
@@ -102,7 +123,7 @@ def with_neighbours(docs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def with_skipped(items: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """The items, each followed by its skipped neighbours."""
-    for item in items:
+    for item in flat(items):
         yield item
         yield from item.get("skipped") or ()
 

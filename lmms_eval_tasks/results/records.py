@@ -80,9 +80,10 @@ _lock = threading.Lock()
 
 def begin(task: str) -> None:
     """Starts a new run of a task in this process: its next item opens a new file."""
+    root = settings.load().root
     with _lock:
-        file = _files.pop((_folder(), task), None)
-    if file is not None:
+        files = [_files.pop((root / name, task), None) for name in ("runs", "replies")]
+    for file in filter(None, files):
         file.close()
 
 
@@ -91,13 +92,22 @@ def append(item: Mapping[str, Any]) -> None:
 
     A disk that refuses does not stop the run: the item is still judged, and logged by lmms-eval at the end.
     """
-    folder, task = _folder(), item["task"]
+    _append(_folder(), item["task"], item)
+
+
+def reply(task: str, doc: str, step: int, prompt: str, text: str | None) -> None:
+    """Writes a reply of a conversation that is under way to ``HOME/replies``; its item holds all of them at its end."""
+    line = {"task": task, "doc": doc, "step": step, "prompt": prompt, "reply": text}
+    _append(settings.load().root / "replies", task, line)
+
+
+def _append(folder: Path, task: str, line: Mapping[str, Any]) -> None:
     with _lock:
         new = (folder, task) not in _files
         file = _files.setdefault((folder, task), LineFile(folder, task))
-    file.append(item)
+    file.append(line)
     if new and file.path != folder:
-        logger.info(f"{task}: answers are kept in {file.path}")
+        logger.info(f"{task}: {folder.name} are kept in {file.path}")
 
 
 def _folder() -> Path:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,18 @@ from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.judging.items import settle
 from lmms_eval_tasks.judging.pool import pool
 from lmms_eval_tasks.results.card import judge_summary
-from lmms_eval_tasks.results.items import EXCLUDED, FLAGS, SCORED, UNJUDGED, Item, counts, coverage, remarks
+from lmms_eval_tasks.results.items import EXCLUDED, SCORED, UNJUDGED, Item, counts, coverage, flat, remarks
 from lmms_eval_tasks.settings import PREFIX
 
 _LOG_NAME = re.compile(r"_samples_(\w+)\.jsonl$")
 
 
 def score(
-    paths: Sequence[Path], task: str | None = None, rejudge: bool = False, official_rounding: bool = False
+    paths: Sequence[Path],
+    task: str | None = None,
+    rejudge: bool = False,
+    official_rounding: bool = False,
+    items_to: Path | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Scores logs and run records, several of one run together.
 
@@ -37,22 +41,32 @@ def score(
         task: Task of the files, where neither their names nor their contents tell it.
         rejudge: Judge every answer again with the current judge.
         official_rounding: Round as the authors' script does, for comparison.
+        items_to: A file that the scored items are written to, in the format of run records.
 
     Returns:
         ``{task: {"metrics": {name: percent}, "coverage": percent, "counts": …, "judge": …, "card": …, "breakdowns": …,
         "notes": […]}}``; what cannot be computed is absent from ``metrics`` and None as coverage.
 
     Raises:
-        PackError: A file cannot be read, belongs to another dataset, or judges would be mixed.
+        PackError: A file cannot be read or written, belongs to another dataset, or judges would be mixed.
     """
-    by_task = _read(paths, task)
+    by_task = read(paths, task)
     waiting = {name: _unjudged(name, items, rejudge) for name, items in by_task.items()}
     if rejudge:
         pool().forget()
     for name, items in waiting.items():
         _judge(name, items, rejudge)
     settle([item for items in waiting.values() for item in items])
+    if items_to is not None:
+        _write(items_to, (item for items in by_task.values() for item in items))
     return {name: _result(name, items, official_rounding) for name, items in by_task.items()}
+
+
+def _write(path: Path, items: Iterable[Item]) -> None:
+    try:
+        path.write_text("".join(json.dumps(item) + "\n" for item in items), "utf-8")
+    except OSError as error:
+        raise PackError(f"--items {path} cannot be written ({error.strerror})") from None
 
 
 def table(results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -81,7 +95,9 @@ def _result(name: str, items: Sequence[Item], official_rounding: bool) -> dict[s
     cards = {json.dumps(item["card"], sort_keys=True): item["card"] for item in items}
     notes = [*metrics.notes(items), *remarks(items)]
     number = counts(items)
-    here, questions = sum(number.values()) - sum(number[of] for of in (EXCLUDED, *FLAGS)), items[0]["card"]["questions"]
+    # An item that ended as excluded was asked: it is here all the same.
+    here = len(items) + sum(other["status"] != EXCLUDED for item in items for other in item.get("skipped") or ())
+    questions = items[0]["card"]["questions"]
     if here < questions:
         notes.append(f"{here} of the dataset's {questions} questions are in these files: give all files of the run, "
                      "unless it had --limit")  # fmt: skip
@@ -141,7 +157,8 @@ def _judge(name: str, items: Sequence[Item], rejudge: bool) -> None:
         judge(item, repeats)
 
 
-def _read(paths: Sequence[Path], task: str | None) -> dict[str, list[Item]]:
+def read(paths: Sequence[Path], task: str | None = None) -> dict[str, list[Item]]:
+    """Reads the items of logs and run records, by task; arguments and errors as for `score`."""
     files = [file for path in paths for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
     files = [file for file in dict.fromkeys(files) if _may_be_ours(file, task)]
     found: dict[str, dict[str, Item]] = defaultdict(dict)
@@ -185,11 +202,12 @@ def _items(file: Path, task: str | None) -> Iterator[Item]:
     name = task or (match[1] if match else None)
     bare = []
     for number, sample in _lines(file):
-        item = next((value for value in (sample, *sample.values()) if _is_item(value)), None)
-        if item is not None:
-            if item["task"] not in tasks():
-                raise PackError(f"{file}, line {number}: {item['task']!r} is no task of this version of the pack")
-            yield Item(item)
+        entry = next((value for value in (sample, *sample.values()) if _is_item(value)), None)
+        if entry is not None:
+            for item in flat([entry]):
+                if item["task"] not in tasks():
+                    raise PackError(f"{file}, line {number}: {item['task']!r} is no task of this version of the pack")
+                yield Item(item)
         elif "doc_id" in sample:
             bare.append((number, sample))
     if bare:
@@ -197,7 +215,12 @@ def _items(file: Path, task: str | None) -> Iterator[Item]:
 
 
 def _is_item(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() >= {"id", "task", "answers", "status", "card"}
+    if not isinstance(value, dict):
+        return False
+    parts = value.get("parts")
+    if isinstance(parts, list):
+        return bool(parts) and all(map(_is_item, parts))
+    return value.keys() >= {"id", "task", "answers", "status", "card"}
 
 
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -236,7 +259,8 @@ def _joined(file: Path, name: str | None, samples: Sequence[tuple[int, Mapping[s
         answers = sample.get("filtered_resps", sample.get("resps"))
         answers = answers if isinstance(answers, list) else [answers]
         # As lmms-eval strips them before it scores.
-        yield module.item(doc, [answer.strip() for answer in EveryAnswer().apply([answers], None)[0]])
+        stripped = [answer.strip() for answer in EveryAnswer().apply([answers], None)[0]]
+        yield from map(Item, flat([module.item(doc, stripped)]))
 
 
 def _prompt(module: Any, task: Task, doc: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Running our tasks through lmms-eval, in process and from the command line."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -31,6 +32,17 @@ def metrics(results, task):
         for key, value in results["results"][task].items()
         if key.endswith(",none") and "_stderr" not in key
     }
+
+
+def save(folder, results, task):
+    """Writes a sample log with lmms-eval's own writer, and returns the file."""
+    from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
+
+    tracker = EvaluationTracker(output_path=str(folder))
+    tracker.date_id, tracker.general_config_tracker.model_name_sanitized = "20260101", "model"
+    tracker.save_results_samples(task, copy.deepcopy(results["samples"][task]))
+    [log] = folder.rglob(f"*_samples_{task}.jsonl")
+    return log
 
 
 def command(*arguments, cwd, status=0, **environment):

@@ -1,18 +1,16 @@
 """MT-Video-Bench through lmms-eval's own evaluator, with real videos, a local model and a local judge."""
 
-import copy
 import json
 from collections import Counter
 
 import pytest
-from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
 
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.mt_video_bench import prompts
 from lmms_eval_tasks.mt_video_bench.metrics import ABILITIES
 from lmms_eval_tasks.results.score import score
 from lmms_eval_tasks.settings import PREFIX
-from tests.end_to_end.running import evaluate, metrics, texts
+from tests.end_to_end.running import evaluate, metrics, save, texts
 from utils.openai_server import Fault, rule_based
 from utils.sample_release import gold_answers, sample_answers
 from utils.tiny_vlm import make_tiny_vlm
@@ -29,15 +27,6 @@ def small_frames(monkeypatch):
 
 def model_requests(server):
     return [request for request in server.requests if request["model"] == "model"]
-
-
-def save(folder, results, task):
-    """Writes a sample log with lmms-eval's own writer, and returns the file."""
-    tracker = EvaluationTracker(output_path=str(folder))
-    tracker.date_id, tracker.general_config_tracker.model_name_sanitized = "20260101", "model"
-    tracker.save_results_samples(task, copy.deepcopy(results["samples"][task]))
-    [log] = folder.rglob(f"*_samples_{task}.jsonl")
-    return log
 
 
 def test_gold_answers_score_full_marks(judge_server, mt_release):

@@ -3,10 +3,13 @@
 import multiprocessing
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from utils.openai_server import OpenAIServer
 
 
 class Cost(NamedTuple):
@@ -47,6 +50,33 @@ def cost(work: Callable[..., Any], *arguments: Any) -> Cost:
     finally:
         process.join()
     return measured
+
+
+@contextmanager
+def serving(latency: float) -> Iterator[str]:
+    """A local model and judge in a process of its own.
+
+    Args:
+        latency: Seconds before each of its replies.
+
+    Yields:
+        Its base URL.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, latency))
+    process.start()
+    try:
+        yield ours.recv()
+    finally:
+        ours.send(None)
+        process.join()
+
+
+def _serve(pipe: Connection, latency: float) -> None:
+    with OpenAIServer(latency=latency) as server:
+        pipe.send(server.url)
+        pipe.recv()
 
 
 def _do(pipe: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:

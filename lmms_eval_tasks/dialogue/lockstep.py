@@ -1,0 +1,66 @@
+"""Running conversations in lock step: turn k of all of them is one batch, then turn k+1.
+
+run([Running(program(doc)) for doc in docs], ask)    # ask(step, [(place, turn), …]) -> replies
+"""
+
+from collections.abc import Callable, Sequence
+
+from lmms_eval_tasks.answers.failures import FAILED
+from lmms_eval_tasks.dialogue.program import Running, Turn
+from lmms_eval_tasks.log import logger
+
+Asked = Sequence[tuple[int, Turn]]
+Ask = Callable[[int, Asked], Sequence[str | None]]
+"""From a step and its turns, each with its conversation's place, to the replies in the same order."""
+
+
+def run(conversations: Sequence[Running], ask: Ask) -> None:
+    """Runs conversations to their ends.
+
+    Args:
+        conversations: Programs under way, of one task.
+        ask: Asks the model. Where it raises, each turn is asked alone, and those that raise again have failed.
+
+    Raises:
+        Exception: What ``ask`` raised, where no turn of the first step could be asked.
+    """
+    known: dict[tuple[str, tuple[str, ...]], str | None] = {}
+    step = 0
+    while waiting := [(place, of.turn) for place, of in enumerate(conversations) if of.turn is not None]:
+        first = {_key(turn): place for place, turn in reversed(waiting) if turn.once}
+        asked = [
+            (place, turn)
+            for place, turn in waiting
+            if not turn.once or (first[_key(turn)] == place and _key(turn) not in known)
+        ]
+        replies = dict(zip([place for place, _ in asked], _replies(ask, step, asked), strict=True))
+        known |= {_key(turn): replies[place] for place, turn in asked if turn.once}
+        for place, turn in waiting:
+            conversations[place].reply(replies[place] if place in replies else known[_key(turn)])
+        step += 1
+
+
+def _key(turn: Turn) -> tuple[str, tuple[str, ...]]:
+    return turn.text, tuple(turn.videos)
+
+
+def _replies(ask: Ask, step: int, asked: Asked) -> Sequence[str | None]:
+    if not asked:
+        return []
+    try:
+        return ask(step, asked)
+    except Exception as error:
+        logger.error(f"Turn {step + 1} of {len(asked)} conversations failed ({error}); each is asked alone")
+        replies = [_alone(ask, step, one) for one in asked]
+        if step == 0 and all(isinstance(reply, Exception) for reply in replies):
+            raise
+        return [
+            f"{FAILED} {type(reply).__name__}: {reply}" if isinstance(reply, Exception) else reply for reply in replies
+        ]
+
+
+def _alone(ask: Ask, step: int, one: tuple[int, Turn]) -> str | Exception | None:
+    try:
+        return ask(step, [one])[0]
+    except Exception as error:
+        return error

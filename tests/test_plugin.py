@@ -8,7 +8,7 @@ import pytest
 from lmms_eval.tasks import TaskManager
 
 from lmms_eval_tasks import checks, plugin
-from lmms_eval_tasks.benchmarks import FOLDER, tasks
+from lmms_eval_tasks.benchmarks import FOLDER, groups, tasks
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.settings import PREFIX
 
@@ -26,7 +26,7 @@ def test_without_defaults_our_tasks_are_not_added():
 
 
 def test_an_included_folder_gives_the_same_tasks():
-    assert set(TaskManager(include_path=str(FOLDER), include_defaults=False).all_tasks) == set(tasks())
+    assert set(TaskManager(include_path=str(FOLDER), include_defaults=False).all_tasks) == set(tasks()) | set(groups())
 
 
 def test_a_name_that_is_taken_is_not_shadowed(logged):
@@ -152,6 +152,33 @@ def test_another_way_to_encode_frames_is_warned_of_and_left_alone(monkeypatch, l
     plugin.encode_every_picture()
     assert protocol.ChatMessages.encode_image is encode_image
     assert "may be wrong ones" in logged[0]
+
+
+def test_conversations_of_an_lmms_eval_of_another_shape_take_its_own_path(monkeypatch, logged):
+    def run(lm, requests, trace=None):
+        return []
+
+    evaluator = ModuleType("lmms_eval.evaluator")
+    evaluator._run_generate_until_agentic = run
+    monkeypatch.setitem(sys.modules, "lmms_eval.evaluator", evaluator)
+    plugin.run_in_lock_step()
+    plugin.run_in_lock_step()
+    assert evaluator._run_generate_until_agentic is run
+    [warning] = logged
+    assert "one request at a time" in warning and "not comparable" in warning
+
+
+def test_conversations_of_other_tasks_take_lmms_evals_own_path(monkeypatch):
+    def run(lm, requests, agentic_trace_mode="basic", response_cache=None):
+        return [(request, agentic_trace_mode, response_cache) for request in requests]
+
+    evaluator = ModuleType("lmms_eval.evaluator")
+    evaluator._run_generate_until_agentic = run
+    monkeypatch.setitem(sys.modules, "lmms_eval.evaluator", evaluator)
+    plugin.run_in_lock_step()
+    others = [SimpleNamespace(args=("", {}, None, lambda doc: "", 0, "vending_bench2", "test")) for _ in range(2)]
+    replies = evaluator._run_generate_until_agentic(None, others, agentic_trace_mode="full", response_cache="cache")
+    assert replies == [(request, "full", "cache") for request in others]
 
 
 def test_usage_reaches_lmms_evals_summary():

@@ -1,6 +1,6 @@
-"""One process of a torchrun run of `mt_video_bench`; rank 0 writes results and items to the file that it is given.
+"""One process of a torchrun run of a task; rank 0 writes results and items to the file that it is given.
 
-torchrun --nproc_per_node N one_rank.py ANSWERS.json RESULTS.json [LIMIT]
+torchrun --nproc_per_node N one_rank.py TASK ANSWERS.json RESULTS.json [LIMIT]
 """
 
 import json
@@ -14,6 +14,7 @@ from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.tasks import TaskManager
 
 from lmms_eval_tasks.benchmarks import FOLDER
+from lmms_eval_tasks.results.items import flat
 
 
 class ScriptedModel(lmms):
@@ -41,18 +42,18 @@ class ScriptedModel(lmms):
 
 
 def main():
-    answers, output, *limit = sys.argv[1:]
+    task, answers, output, *limit = sys.argv[1:]
     torch.distributed.init_process_group("gloo")
     results = simple_evaluate(
         model=ScriptedModel(json.loads(Path(answers).read_text())),
-        tasks=["mt_video_bench"],
+        tasks=[task],
         task_manager=TaskManager(include_path=str(FOLDER), include_defaults=False),
         bootstrap_iters=0,
         distributed_executor_backend="torchrun",
         limit=int(limit[0]) if limit else None,
     )
     if results:
-        items = [sample["overall"] for sample in results["samples"]["mt_video_bench"]]
+        items = list(flat(sample["overall"] for sample in results["samples"][task]))
         Path(output).write_text(json.dumps({"results": results["results"], "items": items}))
 
 

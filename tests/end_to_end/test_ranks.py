@@ -18,13 +18,13 @@ def run(mt_prepared, mt_release, judge_server, monkeypatch, tmp_path):
     answers = tmp_path / "answers.json"
     answers.write_text(json.dumps(sample_answers(mt_release)))
 
-    def run(ranks, *limit):
+    def run(ranks, *limit, task="mt_video_bench"):
         # A judge of its own for each number of ranks, so that no verdict is on disk.
         monkeypatch.setenv(f"{PREFIX}JUDGE_MODEL", f"judge-of-{ranks}")
         output = tmp_path / f"{ranks}.json"
         script = Path(__file__).with_name("one_rank.py")
         command(
-            "torchrun", "--standalone", "--nproc_per_node", ranks, script, answers, output, *limit,
+            "torchrun", "--standalone", "--nproc_per_node", ranks, script, task, answers, output, *limit,
             cwd=tmp_path, PYTHONPATH=ROOT,
         )  # fmt: skip
         return json.loads(output.read_text())
@@ -46,6 +46,14 @@ def test_two_ranks_give_the_numbers_of_one(run, judge_server):
     asked = [request["model"] for request in judge_server.requests]
     # The check before the run, and two judgements of 24 answers: nothing is judged twice.
     assert asked.count("judge-of-1") == asked.count("judge-of-2") == 1 + 48
+
+
+@pytest.mark.slow
+def test_two_ranks_hold_the_conversations_of_one(run):
+    task = "mt_video_bench_self"
+    one, two = run(1, task=task), run(2, task=task)
+    assert metrics(one, task) == metrics(two, task)
+    assert comparable(one) == comparable(two) and len(comparable(one)) == 24
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ TASKS = {
     "mt_video_bench_topic_shifting",
     "mt_video_bench_proactive_interaction",
     "mt_video_bench_no_context",
+    "mt_video_bench_self",
     "mt_video_bench_chat",
 }
 

@@ -283,7 +283,7 @@ def test_logs_of_other_tasks_are_passed_over(make_run, judge_server, tmp_path):
 
 
 def test_tasks_are_scored_apart(make_run, docs, answers, judge_server, home, tmp_path):
-    some = [{**doc, "task": "mt_video_bench_memory_recall"} for doc in docs if doc["ability"] == "memory_recall"]
+    some = list(task.process_docs(canonical.opened(NAME).rows("memory_recall")))
     said = [answer for doc, answer in zip(docs, answers, strict=True) if doc["ability"] == "memory_recall"]
     whole, part = make_run().process(), make_run(some, said, name="mt_video_bench_memory_recall").process()
     results = score([home / "runs"])
@@ -452,10 +452,12 @@ def test_items_without_answer_belong_to_the_protocol_of_the_judged(
     assert result["notes"] == ["1 of 24 no_answer: [ERROR] x"]
 
 
-def test_an_unusable_judge_is_told_once_for_all_tasks(make_run, docs, judge_server, home, logged, monkeypatch):
+def test_an_unusable_judge_is_told_once_for_all_tasks(make_run, judge_server, home, logged, monkeypatch):
     monkeypatch.delenv(f"{PREFIX}JUDGE_MODEL")
-    for name in (NAME, "mt_video_bench_no_context", "mt_video_bench_chat"):
-        make_run([{**doc, "task": name} for doc in docs], name=name).process()
+    rows = canonical.opened(NAME).rows()
+    for hook in (task.process_docs, task.process_docs_no_context, task.process_docs_chat):
+        docs = list(hook(rows))
+        make_run(docs, name=docs[0]["task"]).process()
     monkeypatch.setenv(f"{PREFIX}JUDGE_MODEL", "test-judge")
     monkeypatch.setenv(f"{PREFIX}JUDGE_CONCURRENCY", "2")
     judge_server.reply = lambda *_: Fault("status", status=401, message="boom")

@@ -1,0 +1,1 @@
+"""MLVU: multiple choice and judged generation on videos of three minutes to two hours."""

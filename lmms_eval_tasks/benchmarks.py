@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parent
-BENCHMARKS = ("mt_video_bench", "mvpbench", "mlvu")
+BENCHMARKS = ("mt_video_bench", "mvpbench", "mlvu", "scvbench")
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 Layout of a prepared folder (``HOME/datasets/<benchmark>``)::
 
-    manifest.json             what is in it: format, fingerprint, rows and questions per configuration, videos
+    manifest.json             what is in it: format, fingerprint, rows and questions per configuration, videos; on the
+                              Hub also size and hash of each file
     README.md                 dataset card; its YAML tells `datasets.load_dataset` the configurations
     data/<config>.parquet     one file per configuration, split `test`
     videos/<name>.mp4         the videos, as links to the source unless copied
 
-The configuration ``default`` is all the others in order.
+The configuration ``default`` is all the others in order. On the Hub (`hub`) it is the same, with plain files.
 """
 
 import json
@@ -17,11 +18,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import __version__, plugin, settings
+from lmms_eval_tasks import __version__, hub, plugin, settings
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.media.ahead import prefetch
 from lmms_eval_tasks.media.clips import sampled
@@ -46,12 +47,37 @@ class Prepared:
     folder: Path
     manifest: Mapping[str, Any]
     videos_override: Path | None = None
+    repo: hub.Repo | None = None
 
     @cached_property
     def videos(self) -> Videos:
-        """The dataset's videos: ``VIDEOS_<BENCHMARK>`` first, then its own folder."""
-        own = self.folder / "videos"
-        return Videos([self.videos_override, own] if self.videos_override else [own])
+        """The dataset's videos on disk: ``VIDEOS_<BENCHMARK>`` first, then its own folder unless it is on the Hub."""
+        roots = (self.videos_override, None if self.repo else self.folder / "videos")
+        return Videos([root for root in roots if root is not None])
+
+    @cached_property
+    def _remotes(self) -> list[hub.RemoteVideos]:
+        """Where on the Hub videos are that are not on disk: with the dataset itself, or where it was prepared from."""
+        found = [hub.RemoteVideos(self.repo, hub.files(self.manifest["files"], str(self.repo)))] if self.repo else []
+        if "hub" in self.manifest:
+            found.append(hub.origin(self.manifest["hub"], str(self.folder / hub.MANIFEST)))
+        return found
+
+    def remote(self, name: str) -> hub.Remote | None:
+        """Where on the Hub a video is; None if it is not there."""
+        return next((found for remote in self._remotes if (found := remote.find(name))), None)
+
+    def video(self, name: str) -> Path | None:
+        """The file of a video, downloaded if it is on the Hub alone; None if it is nowhere.
+
+        Raises:
+            PackError: It cannot be downloaded.
+        """
+        path = self.videos.find(name)
+        if path is not None:
+            return path
+        remote = self.remote(name)
+        return remote.fetch() if remote else None
 
     @property
     def fingerprint(self) -> str:
@@ -81,19 +107,25 @@ class Prepared:
         return [name for name, of in self.manifest["videos"].items() if config == DEFAULT or config in of]
 
     def missing_videos(self, config: str = DEFAULT) -> list[str]:
-        """Names of the videos that no folder holds, or that `prepare` could not open and that still cannot be."""
+        """Names of the videos that are nowhere, or that `prepare` could not open and that still cannot be."""
         names = self.video_names(config)
-        missing = set(self.videos.missing(names))
+        missing = {name for name in self.videos.missing(names) if not self.remote(name)}
         return [name for name in names if name in missing or (name in self.manifest["broken"] and self._broken(name))]
 
     def _broken(self, name: str) -> bool:
         path = self.videos.find(name)
-        assert path is not None
+        if path is None:
+            return False
         try:
             probe(path)
         except PackError:
             return True
         return False
+
+    def not_fetched(self, config: str = DEFAULT) -> list[str]:
+        """Names of the videos that a run would have to download."""
+        remotes = [(name, self.remote(name)) for name in self.videos.missing(self.video_names(config))]
+        return [name for name, remote in remotes if remote and not remote.cached()]
 
     def rows(self, config: str = DEFAULT) -> Any:
         """The rows as a `datasets.Dataset`, read as lmms-eval reads them."""
@@ -103,7 +135,7 @@ class Prepared:
 
 
 def locate(benchmark: str) -> Path:
-    """Finds a benchmark's prepared folder: ``DATA_<BENCHMARK>``, else below ``HOME``.
+    """Finds a benchmark's prepared folder: ``DATA_<BENCHMARK>``, a folder or a Hub id, else below ``HOME``.
 
     Args:
         benchmark: Name of the benchmark's room, such as ``"mt_video_bench"``.
@@ -112,11 +144,13 @@ def locate(benchmark: str) -> Path:
         The folder, as an absolute path.
 
     Raises:
-        PackError: There is none; the text names the command that makes it.
+        PackError: There is none, and the text names the command that makes it; or the Hub does not give it.
     """
     config = settings.load()
     variable = f"{settings.PREFIX}DATA_{benchmark.upper()}"
     given = config.data(benchmark)
+    if repo := _repo(benchmark):
+        return hub.annotations(repo)
     folder = Path(given).expanduser() if given else config.root / "datasets" / benchmark
     if (folder / "manifest.json").is_file():
         return folder.absolute()
@@ -124,7 +158,7 @@ def locate(benchmark: str) -> Path:
     if given:
         raise PackError(f"{variable}={given} is not a prepared dataset (no manifest.json in it). Make one: {command}")
     raise PackError(f"{benchmark} is not prepared (nothing in {folder}). Run: {command}\n"
-                    f"  or set {variable} to a folder that is prepared already")  # fmt: skip
+                    f"  or set {variable} to a prepared folder, or to a dataset on the Hub (ORG/NAME)")  # fmt: skip
 
 
 def opened(benchmark: str) -> Prepared:
@@ -133,12 +167,19 @@ def opened(benchmark: str) -> Prepared:
     Raises:
         PackError: There is none, or it was made by an incompatible version of the pack.
     """
-    folder = locate(benchmark)
-    return _open(benchmark, folder, os.stat(folder / "manifest.json").st_mtime_ns, settings.load().videos(benchmark))
+    folder, repo = locate(benchmark), _repo(benchmark)
+    pinned = repo and hub.Repo(repo.name, folder.name)
+    changed = os.stat(folder / hub.MANIFEST).st_mtime_ns
+    return _open(benchmark, folder, changed, settings.load().videos(benchmark), pinned)
+
+
+def _repo(benchmark: str) -> hub.Repo | None:
+    """The dataset on the Hub that ``DATA_<BENCHMARK>`` names, if it does."""
+    return hub.parse(settings.load().data(benchmark) or "")
 
 
 @lru_cache(maxsize=16)
-def _open(benchmark: str, folder: Path, _changed: int, videos: Path | None) -> Prepared:
+def _open(benchmark: str, folder: Path, _changed: int, videos: Path | None, repo: hub.Repo | None) -> Prepared:
     again = f"Run `lmms-eval-tasks prepare {benchmark}` again"
     try:
         manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
@@ -151,7 +192,7 @@ def _open(benchmark: str, folder: Path, _changed: int, videos: Path | None) -> P
         )
     if videos is not None and not videos.is_dir():
         raise PackError(f"{settings.PREFIX}VIDEOS_{benchmark.upper()}={videos} is not a folder")
-    return Prepared(benchmark, folder, manifest, videos)
+    return Prepared(benchmark, folder, manifest, videos, repo)
 
 
 def attributes(benchmark: str) -> Callable[[str], str]:
@@ -173,9 +214,17 @@ def attributes(benchmark: str) -> Callable[[str], str]:
 
 
 def _media_fingerprint(prepared: Prepared) -> str:
-    found = [prepared.videos.find(name) for name in prepared.video_names()]
-    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) if path else None for path in found]
-    return digest([prepared.fingerprint, sampling(), sampling(several=True), stats])
+    videos = [_identity(prepared, name) for name in prepared.video_names()]
+    return digest([prepared.fingerprint, sampling(), sampling(several=True), videos])
+
+
+def _identity(prepared: Prepared, name: str) -> list[Any] | None:
+    """Tells a video from another of its name; the same before a video of the Hub is here and after."""
+    path = prepared.videos.find(name)
+    if path is not None:
+        return [path.name, path.stat().st_size, path.stat().st_mtime_ns]
+    remote = prepared.remote(name)
+    return remote.identity if remote else None
 
 
 def sampling(specific: Mapping[str, Any] | None = None, several: bool = False) -> dict[str, Any]:
@@ -208,10 +257,24 @@ def _make_coming() -> None:
         return
     announced = list(_coming)
     _coming.clear()
-    found = [(opened(benchmark).videos.find(name), sampling) for benchmark, name, sampling in announced]
-    jobs = [(path, sampling) for path, sampling in found if path is not None]
-    if jobs:
-        prefetch(jobs, ranks=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    jobs = [(partial(_video, benchmark, name), sampling) for benchmark, name, sampling in announced]
+    prefetch(jobs, ranks=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def _video(benchmark: str, name: str) -> Path:
+    """The file of a video, downloaded if need be.
+
+    Raises:
+        PackError: It is nowhere, or cannot be downloaded.
+    """
+    prepared = opened(benchmark)
+    path = prepared.video(name)
+    if path is None:
+        raise PackError(
+            f"{benchmark}: video {name!r} is not in {prepared.repo or prepared.folder / 'videos'}. Set "
+            f"{settings.PREFIX}VIDEOS_{benchmark.upper()} to the folder that holds it"
+        )
+    return path
 
 
 def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None, videos: int = 1) -> str:
@@ -227,18 +290,11 @@ def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None, v
         Path of an ``.mp4``.
 
     Raises:
-        PackError: The video is nowhere, or cannot be decoded.
+        PackError: The video is nowhere, or cannot be downloaded or decoded.
     """
     plugin.encode_every_picture()
     _make_coming()
-    prepared = opened(benchmark)
-    path = prepared.videos.find(name)
-    if path is None:
-        raise PackError(
-            f"{benchmark}: video {name!r} is not in {prepared.folder / 'videos'}. Set "
-            f"{settings.PREFIX}VIDEOS_{benchmark.upper()} to the folder that holds it"
-        )
-    return str(sampled(path, Sampling.of(specific, settings.load(), videos)))
+    return str(sampled(_video(benchmark, name), Sampling.of(specific, settings.load(), videos)))
 
 
 def write(
@@ -283,7 +339,7 @@ def write(
                 config: {
                     "rows": len(of),
                     "questions": sum(map(reader.questions, of)),
-                    "videos_of_a_question": sorted({len(videos_of(row)) for row in of}),
+                    "videos_of_a_question": sorted({len(videos_of(row)) for row in of if reader.questions(row)}),
                 }
                 for config, of in rows.items()
             },
@@ -291,6 +347,8 @@ def write(
             "broken": list(broken),
             "excluded": release.excluded,
         }
+        if release.hub:
+            manifest["hub"] = release.hub
         (folder / "manifest.json").write_text(json.dumps(manifest, indent=1, ensure_ascii=True), "utf-8")
         (folder / "README.md").write_text(_card(benchmark, rows), "utf-8")
         _swap(folder, place)
@@ -310,11 +368,16 @@ def _write_into(folder: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], f
         parquet.write_table(table, folder / "data" / f"{config}.parquet")
 
 
+def video_file(name: str, source: Path) -> str:
+    """What a video's file is called below ``videos/``: by its name in the rows, with its own extension."""
+    return f"{name.removesuffix(source.suffix)}{source.suffix}"
+
+
 def _place_videos(folder: Path, videos: Mapping[str, Path | None], copy: bool) -> None:
     folder.mkdir()
     for name, source in videos.items():
         if source is not None:
-            target = folder / f"{name.removesuffix(source.suffix)}{source.suffix}"
+            target = folder / video_file(name, source)
             target.parent.mkdir(parents=True, exist_ok=True)
             if copy:
                 shutil.copyfile(source, target)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval_tasks import canonical, settings
+from lmms_eval_tasks import canonical, hub, settings
 from lmms_eval_tasks.benchmarks import Task, members, tasks
 from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.judging.client import CallFailed, Judge, Refused, Unusable
@@ -129,6 +129,12 @@ def _data_problems(ours: Sequence[Task], config: Settings) -> list[str]:
         elif missing:
             logger.warning(f"{benchmark}: {len(missing)} of {len(names)} videos are missing; their questions count as "
                            "no_answer")  # fmt: skip
+        if hub.is_offline():
+            absent = dict.fromkeys(name for task in of for name in prepared.not_fetched(task.config))
+            if absent:
+                logger.warning(f"{benchmark}: HF_HUB_OFFLINE is set, and {len(absent)} of {len(names)} videos are on "
+                               "the Hub alone: a question about one ends the run. Where there is a network: "
+                               f"lmms-eval-tasks prepare {benchmark} --fetch-videos")  # fmt: skip
     return problems
 
 

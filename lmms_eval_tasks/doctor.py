@@ -58,14 +58,17 @@ def task_states() -> dict[str, str]:
     Returns:
         ``{task: "300 questions" or "not prepared"}``.
     """
-    states = {}
-    for name, task in tasks().items():
-        try:
-            questions = canonical.opened(task.benchmark).questions(task.config)
-            states[name] = f"{questions} questions"
-        except PackError:
-            states[name] = "not prepared"
-    return states
+    # Each benchmark is opened once: one on a Hub that does not answer takes its time.
+    prepared = {benchmark: _opened(benchmark) for benchmark in BENCHMARKS}
+    found = {name: (prepared[task.benchmark], task.config) for name, task in tasks().items()}
+    return {name: f"{of.questions(config)} questions" if of else "not prepared" for name, (of, config) in found.items()}
+
+
+def _opened(benchmark: str) -> canonical.Prepared | None:
+    try:
+        return canonical.opened(benchmark)
+    except PackError:
+        return None
 
 
 def _settings(config: settings.Settings) -> Iterator[Finding]:

@@ -21,12 +21,16 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, env_ignore_empty=True)
 
     home: Path = Field(Path("~/.cache/lmms_eval_tasks"), description="datasets, clips, judgements, run records")
-    data_mt_video_bench: str | None = Field(None, description="prepared folder of MT-Video-Bench")
-    data_mvpbench: str | None = Field(None, description="prepared folder of MVPBench")
-    data_mlvu: str | None = Field(None, description="prepared folder of MLVU")
+    data_mt_video_bench: str | None = Field(
+        None, description="MT-Video-Bench: prepared folder, or ORG/NAME[@REVISION] on the Hub"
+    )
+    data_mvpbench: str | None = Field(None, description="MVPBench: prepared folder, or ORG/NAME[@REVISION] on the Hub")
+    data_mlvu: str | None = Field(None, description="MLVU: prepared folder, or ORG/NAME[@REVISION] on the Hub")
+    data_scvbench: str | None = Field(None, description="SCVBench: prepared folder, or ORG/NAME[@REVISION] on the Hub")
     videos_mt_video_bench: Path | None = Field(None, description="folder with the videos of MT-Video-Bench")
     videos_mvpbench: Path | None = Field(None, description="folder with the videos of MVPBench")
     videos_mlvu: Path | None = Field(None, description="folder with the videos of MLVU")
+    videos_scvbench: Path | None = Field(None, description="folder with the videos of SCVBench")
 
     judge_model: str | None = Field(None, description="judge model; unset: answers are left unjudged")
     judge_base_url: str | None = Field(
@@ -83,7 +87,7 @@ class Settings(BaseSettings):
         return self.judge_api_key.get_secret_value() if self.judge_api_key else None
 
     def data(self, benchmark: str) -> str | None:
-        """The prepared folder that was set for a benchmark, such as ``"mt_video_bench"``."""
+        """The prepared folder or Hub id that was set for a benchmark, such as ``"mt_video_bench"``."""
         value: str | None = getattr(self, f"data_{benchmark}")
         return value
 

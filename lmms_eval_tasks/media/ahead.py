@@ -7,9 +7,10 @@ with a parent that has CUDA open.
 import queue
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -19,6 +20,10 @@ from lmms_eval_tasks.media import clips, shelf
 from lmms_eval_tasks.media.sampling import Sampling
 
 Job = tuple[Path, Sampling]
+Source = Path | Callable[[], Path]
+"""A video, or what brings it when its turn comes."""
+
+_Job = TypeVar("_Job", bound=Hashable)
 
 
 def make_all(jobs: Iterable[Job], workers: int | None = None, progress: bool = True) -> list[str]:
@@ -50,7 +55,7 @@ def make_all(jobs: Iterable[Job], workers: int | None = None, progress: bool = T
     return [failures[job] for job in distinct if job in failures]
 
 
-def shard(jobs: Iterable[Job], part: str) -> list[Job]:
+def shard(jobs: Iterable[_Job], part: str) -> list[_Job]:
     """The share of the work that one node of a job array does.
 
     Args:
@@ -70,9 +75,9 @@ def shard(jobs: Iterable[Job], part: str) -> list[Job]:
 class Prefetch:
     """Makes clips in the background, in order, until it is stopped or the process ends."""
 
-    def __init__(self, jobs: Iterable[Job], workers: int) -> None:
+    def __init__(self, jobs: Iterable[tuple[Source, Sampling]], workers: int) -> None:
         """Starts at once; nothing is raised or printed: who asks for a clip that failed gets the error then."""
-        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Source, Sampling]] = queue.SimpleQueue()
         for job in dict.fromkeys(jobs):
             self._jobs.put(job)
         self._stopped = threading.Event()
@@ -92,16 +97,16 @@ class Prefetch:
     def _work(self) -> None:
         while not self._stopped.is_set() and _has_room():
             try:
-                path, sampling = self._jobs.get_nowait()
+                source, sampling = self._jobs.get_nowait()
             except queue.Empty:
                 return
             try:
-                clips.ensure(path, sampling, threads=1)
+                clips.ensure(source if isinstance(source, Path) else source(), sampling, threads=1)
             except Exception:
                 continue
 
 
-def prefetch(jobs: Sequence[Job], workers: int | None = None, ranks: int = 1) -> Prefetch | None:
+def prefetch(jobs: Sequence[tuple[Source, Sampling]], workers: int | None = None, ranks: int = 1) -> Prefetch | None:
     """Makes the clips of coming docs in the background.
 
     Args:

@@ -36,7 +36,8 @@ class Videos:
 
         Returns:
             The file that matches best, or None. An exact match wins; else extension and letter case may differ and
-            the file may lie in any sub-folder, except that where a sub-folder is named and exists, it must lie there.
+            the file may lie in any sub-folder, except that where a sub-folder is named it must lie there, unless all
+            videos lie in one folder.
 
         Raises:
             PackError: The name would lead out of the folder.
@@ -47,6 +48,30 @@ class Videos:
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those of the names that no file is found for, each once, in their order."""
         return [name for name in dict.fromkeys(names) if self.find(name) is None]
+
+
+class Listing:
+    """Paths of files, here or elsewhere, among which a video's name finds the one that it means."""
+
+    def __init__(self, files: Iterable[PurePosixPath]) -> None:
+        """Takes relative paths; those that do not end as a video does are passed over."""
+        self._files: defaultdict[str, list[PurePosixPath]] = defaultdict(list)
+        for file in files:
+            if file.suffix.lower() in EXTENSIONS:
+                self._files[_fold(_stem(file))].append(file)
+
+    def find(self, name: str) -> PurePosixPath | None:
+        """The path that matches a video's name best, as `Videos.find` says; None where none does."""
+        wanted = PurePosixPath(name)
+        files = self._files.get(_fold(_stem(wanted)), [])
+        if _folders(wanted):
+            # Equal names in other folders are other videos, unless one folder holds all of them.
+            files = [file for file in files if _shared(file, wanted) or self._in_one_folder]
+        return min(files, key=lambda file: _distance(file, wanted), default=None)
+
+    @cached_property
+    def _in_one_folder(self) -> bool:
+        return len({_folders(file) for files in self._files.values() for file in files}) == 1
 
 
 def check_name(name: str) -> None:
@@ -105,7 +130,7 @@ def probe(path: Path) -> Probe:
 
 
 class _Root:
-    """One folder and, once walked, its files by folded stem."""
+    """One folder; what lies below it is listed when it is first needed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -114,26 +139,12 @@ class _Root:
         exact = self._folder / name
         if exact.suffix.lower() in EXTENSIONS and exact.is_file():
             return exact
-        wanted = PurePosixPath(name)
-        files = self._files[_fold(_stem(wanted))]
-        if _folders(wanted) and self._has_folder(_folders(wanted)):
-            files = [file for file in files if _shared(file, wanted)]
-        best = min(files, key=lambda file: _distance(file, wanted), default=None)
+        best = self._listing.find(name)
         return None if best is None else self._folder / best
 
-    def _has_folder(self, folders: tuple[str, ...]) -> bool:
-        return folders[-1] in self._folder_names
-
     @cached_property
-    def _files(self) -> defaultdict[str, list[PurePosixPath]]:
-        files: defaultdict[str, list[PurePosixPath]] = defaultdict(list)
-        for file in _walk(self._folder):
-            files[_fold(_stem(file))].append(file)
-        return files
-
-    @cached_property
-    def _folder_names(self) -> set[str]:
-        return {folder for files in self._files.values() for file in files for folder in _folders(file)}
+    def _listing(self) -> "Listing":
+        return Listing(_walk(self._folder))
 
 
 def _walk(top: Path) -> Iterator[PurePosixPath]:

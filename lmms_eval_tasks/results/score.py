@@ -59,7 +59,7 @@ def score(
     settle([item for items in waiting.values() for item in items])
     if items_to is not None:
         _write(items_to, (item for items in by_task.values() for item in items))
-    return {name: _result(name, items, official_rounding) for name, items in by_task.items()}
+    return {name: result(name, items, official_rounding) for name, items in by_task.items()}
 
 
 def _write(path: Path, items: Iterable[Item]) -> None:
@@ -88,7 +88,8 @@ def table(results: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _result(name: str, items: Sequence[Item], official_rounding: bool) -> dict[str, Any]:
+def result(name: str, items: Sequence[Item], official_rounding: bool = False) -> dict[str, Any]:
+    """The numbers of one task's items, as `score` returns them."""
     metrics = room(tasks()[name].benchmark, "metrics")
     scores = getattr(metrics, "official_scores", metrics.scores) if official_rounding else metrics.scores
     share = coverage(items)
@@ -158,7 +159,18 @@ def _judge(name: str, items: Sequence[Item], rejudge: bool) -> None:
 
 
 def read(paths: Sequence[Path], task: str | None = None) -> dict[str, list[Item]]:
-    """Reads the items of logs and run records, by task; arguments and errors as for `score`."""
+    """Reads logs and run records, several of one run together.
+
+    Args:
+        paths: Files; a folder stands for the ``.jsonl`` files below it.
+        task: Task of the files, where neither their names nor their contents tell it.
+
+    Returns:
+        ``{task: items}``, each question once; scored or not, as they stand there.
+
+    Raises:
+        PackError: A file cannot be read, belongs to another dataset, or holds another answer than one before it.
+    """
     files = [file for path in paths for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
     files = [file for file in dict.fromkeys(files) if _may_be_ours(file, task)]
     found: dict[str, dict[str, Item]] = defaultdict(dict)

@@ -199,6 +199,12 @@ def test_what_cannot_be_loaded_is_said_in_one_line(server, cache, tmp_path):
     assert not list(tmp_path.rglob("*evil.mp4"))
 
 
+def test_what_the_hub_refuses_is_told(server, cache):
+    server.faults = lambda method, path, _: Fault("status", status=403) if "manifest.json" in path else None
+    told = use(server, cache, "", status=1)
+    assert f"{REPO}: manifest.json cannot be downloaded: it is not allowed (HTTP 403): set a token that may" in told
+
+
 def publish_with(server, files):
     """Publishes the dataset with other content for some files, and a manifest to it."""
     from hashlib import sha256

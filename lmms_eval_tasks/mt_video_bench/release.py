@@ -24,7 +24,7 @@ DIALOGUES = 1000
 CHECKLIST_LENGTH = 5
 
 # The authors' file names, where they differ from the ability's.
-_FILE_NAMES = {"content_summary": "summary"}
+FILE_NAMES = {"content_summary": "summary"}
 _ROUND = re.compile(r"\s*round\s*(\d+)\s*", re.IGNORECASE)
 _CHECK = re.compile(r"([QA])(\d+)")
 _EXPECTED: dict[object, Literal["yes", "no"]] = {"yes": "yes", "no": "no"}
@@ -80,10 +80,10 @@ def read(source: Path) -> Release:
         try:
             mtqa, checklist = (_file(source, ability, suffix) for suffix in (".json", "_CheckList.json"))
             if mtqa is None:
-                release.notes.append(f"{ability}: no {_FILE_NAMES.get(ability, ability)}.json below {source}")
+                release.notes.append(f"{ability}: no {FILE_NAMES.get(ability, ability)}.json below {source}")
                 continue
             if checklist is None:
-                name = f"{_FILE_NAMES.get(ability, ability)}_CheckList.json"
+                name = f"{FILE_NAMES.get(ability, ability)}_CheckList.json"
                 release.notes.append(f"{ability}: no {name} below {source}, so none of its dialogues is evaluated")
             rows = list(_Reader(release, ability, mtqa, checklist).dialogues())
             release.rows[ability] = [row.model_dump() for row in rows]
@@ -92,7 +92,7 @@ def read(source: Path) -> Release:
     if problems:
         raise PackError(listing(f"{TITLE} in {source} cannot be read", problems))
     if not release.rows:
-        names = ", ".join(f"{_FILE_NAMES.get(ability, ability)}.json" for ability in ABILITIES)
+        names = ", ".join(f"{FILE_NAMES.get(ability, ability)}.json" for ability in ABILITIES)
         raise PackError(f"{source} holds no {TITLE} release: none of {names} is below it")
     number = sum(map(len, release.rows.values()))
     if number != DIALOGUES:
@@ -131,7 +131,7 @@ def features() -> "Features":
 
 
 def _file(source: Path, ability: str, suffix: str) -> Path | None:
-    return find_file(source, _FILE_NAMES.get(ability, ability) + suffix)
+    return find_file(source, FILE_NAMES.get(ability, ability) + suffix)
 
 
 class _Reader:

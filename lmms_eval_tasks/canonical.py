@@ -27,7 +27,7 @@ from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.media.ahead import prefetch
 from lmms_eval_tasks.media.clips import sampled
 from lmms_eval_tasks.media.sampling import Sampling, frames_per_question
-from lmms_eval_tasks.media.sources import Videos, probe
+from lmms_eval_tasks.media.sources import Videos, probe, stem
 from lmms_eval_tasks.releases import Reader, Release, videos_of
 from lmms_eval_tasks.text import digest
 
@@ -52,8 +52,8 @@ class Prepared:
     @cached_property
     def videos(self) -> Videos:
         """The dataset's videos on disk: ``VIDEOS_<BENCHMARK>`` first, then its own folder unless it is on the Hub."""
-        roots = (self.videos_override, None if self.repo else self.folder / "videos")
-        return Videos([root for root in roots if root is not None])
+        roots = [self.videos_override] if self.videos_override else []
+        return Videos(roots, None if self.repo else self.folder / "videos")
 
     @cached_property
     def _remotes(self) -> list[hub.RemoteVideos]:
@@ -370,7 +370,7 @@ def _write_into(folder: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], f
 
 def video_file(name: str, source: Path) -> str:
     """What a video's file is called below ``videos/``: by its name in the rows, with its own extension."""
-    return f"{name.removesuffix(source.suffix)}{source.suffix}"
+    return f"{stem(name)}{source.suffix.lower()}"
 
 
 def _place_videos(folder: Path, videos: Mapping[str, Path | None], copy: bool) -> None:

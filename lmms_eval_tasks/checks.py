@@ -13,7 +13,7 @@ from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.judging.client import CallFailed, Judge, Refused, Unusable
 from lmms_eval_tasks.judging.pool import REPLY_TOKENS
 from lmms_eval_tasks.log import logger
-from lmms_eval_tasks.media.backends import frame_warning
+from lmms_eval_tasks.media.backends import frame_warning, several_videos
 from lmms_eval_tasks.media.sampling import Sampling
 from lmms_eval_tasks.settings import PREFIX, Settings
 
@@ -59,7 +59,7 @@ def before_run(names: Sequence[str], conditions: Conditions) -> None:
     warn_of_unknown_settings()
     problems = home_problems(config)
     problems += [problem for task in ours for problem in _task_problems(task, conditions)]
-    problems += _data_problems(ours, config)
+    problems += _data_problems(ours, config, conditions)
     judged = [task for task in ours if task.judged]
     if judged and not conditions.predict_only and not problems:
         problems += _judge_problems(judged, config, conditions)
@@ -108,7 +108,7 @@ def _task_problems(task: Task, conditions: Conditions) -> list[str]:
     return []
 
 
-def _data_problems(ours: Sequence[Task], config: Settings) -> list[str]:
+def _data_problems(ours: Sequence[Task], config: Settings, conditions: Conditions) -> list[str]:
     problems: list[str] = []
     by_benchmark: dict[str, list[Task]] = defaultdict(list)
     for task in ours:
@@ -122,6 +122,10 @@ def _data_problems(ours: Sequence[Task], config: Settings) -> list[str]:
         empty = [task.name for task in of if not prepared.questions(task.config)]
         if empty:
             problems.append(f"{prepared.folder} has no evaluated question for {', '.join(empty)}")
+        several = [task.name for task in of if max(prepared.videos_of_a_question(task.config), default=1) > 1]
+        wrong = several_videos(conditions.model, conditions.simple) if several and conditions.model else ""
+        if wrong:
+            problems.append(f"{', '.join(several)}: {conditions.model} is no backend for several videos: {wrong}")
         names = dict.fromkeys(name for task in of for name in prepared.video_names(task.config))
         missing = list(dict.fromkeys(name for task in of for name in prepared.missing_videos(task.config)))
         if missing and (config.on_missing_video == "stop" or len(missing) == len(names)):

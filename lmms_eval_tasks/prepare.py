@@ -76,7 +76,8 @@ def prepare(benchmark: str, source: Path | str, videos: Path | None = None, copy
     release = reader.read(folder)
     if videos is not None and not videos.expanduser().is_dir():
         raise PackError(f"--videos {videos} is not a folder")
-    roots = (videos, settings.load().videos(benchmark), None if remote else folder)
+    # A reader that finds videos itself has looked below the source: what it did not find there is not to be guessed.
+    roots = (videos, settings.load().videos(benchmark), None if remote or release.videos else folder)
     rows = [row for of in release.rows.values() for row in of]
     if not sum(map(reader.questions, rows)):
         why = [f"{entry['id']}: {entry['reason']}" for entry in release.excluded] + release.notes

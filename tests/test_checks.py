@@ -7,6 +7,7 @@ from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.prepare import prepare
 from lmms_eval_tasks.settings import PREFIX
 from utils.openai_server import Fault
+from utils.sample_release.mvpbench import make_mvpbench
 
 
 def test_tasks_of_others_are_passed_over():
@@ -29,6 +30,33 @@ def test_everything_wrong_is_said_at_once(mt_prepared, monkeypatch):
     with pytest.raises(PackError) as raised:
         before_run(["mt_video_bench", "mt_video_bench_chat"], Conditions(simple=True))
     assert "street_bikes" in str(raised.value) and "chat messages" in str(raised.value)
+
+
+@pytest.fixture
+def mvp_prepared(tmp_path):
+    return prepare("mvpbench", make_mvpbench(tmp_path / "mvpbench")).folder
+
+
+@pytest.mark.parametrize(
+    ("model", "simple", "said"),
+    [
+        ("llava_onevision", False, "sees the first video alone"),
+        ("llava_vid", True, "the text of an error"),
+        ("internvl3_5", False, "stops at a question with several videos"),
+        ("qwen2_5_vl", True, "leave out --force_simple"),
+    ],
+)
+def test_a_backend_that_takes_one_video_is_refused_where_questions_have_several(mvp_prepared, model, simple, said):
+    with pytest.raises(PackError, match=f"mvpbench_weather: {model} is no backend for several videos: .*{said}"):
+        before_run(["mvpbench_weather"], Conditions(model=model, simple=simple))
+
+
+def test_the_frames_of_a_question_are_told_to_a_backend_that_takes_one_number(mvp_prepared, logged):
+    before_run(["mvpbench"], Conditions(model="qwen2_5_vl", model_args="max_num_frames=128"))
+    assert any("add to --model_args: max_num_frames=32" in line for line in logged)
+    logged.clear()
+    before_run(["mvpbench_weather"], Conditions(model="qwen2_5_vl", model_args="max_num_frames=42"))
+    assert not any("max_num_frames" in line for line in logged)
 
 
 def test_videos_in_another_folder_are_found(mt_prepared, monkeypatch, tmp_path):

@@ -1,5 +1,6 @@
 """Telling a missing answer from a bad one: a failed request is never the model's failure."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,9 +11,14 @@ FAILED = "[LMMS_EVAL_TASKS_FAILED]"
 _SENTINELS = (NO_CONTENT, FAILED, "[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED]", "[ERROR] ")
 
 
+# What llava_vid and oryx answer about a file that they cannot decode.
+_NOT_LOADED = re.compile(r"Video \S.* can not load, check the source")
+
+
 def is_failure(answer: str) -> bool:
     """Whether a text stands for a failed request instead of a model's answer."""
-    return answer.lstrip().startswith(_SENTINELS)
+    text = answer.strip()
+    return text.startswith(_SENTINELS) or _NOT_LOADED.fullmatch(text) is not None
 
 
 class EveryAnswer:

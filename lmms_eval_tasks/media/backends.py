@@ -17,6 +17,7 @@ class Backend(NamedTuple):
         pixels: (key, default) of a limit on a frame's pixels that is below 720x404; None: no such limit.
         also: Further arguments without which clips are not read as they should be.
         note: A pitfall, for the README's table and the warning.
+        several: What goes wrong when a question has several videos; empty: they all reach the model, in their order.
     """
 
     argument: str | None
@@ -25,10 +26,12 @@ class Backend(NamedTuple):
     pixels: tuple[str, int] | None = None
     also: Mapping[str, str] = {}
     note: str = ""
+    several: str = ""
 
 
 _EVEN = "an odd number becomes an even one, and more frames than the clip has raise an error"
 _CENTRES = "takes segment centres: every frame but the last, and the middle one twice"
+_STOPS = "it stops at a question with several videos (use internvl_hf)"
 _SLOW = (
     "divides by the clip's frame rate rounded to whole frames a second and fails below 0.5: "
     "set LMMS_EVAL_TASKS_CLIP_TIMING=official"
@@ -38,14 +41,25 @@ BACKENDS: Mapping[str, Backend] = {
     "qwen2_5_vl": Backend("max_num_frames", 32, "fps", note="one frame fewer where the number is odd"),
     "qwen3_vl": Backend("max_num_frames", 32, "fps", note=_EVEN),
     "qwen3_5": Backend("max_num_frames", 768, note=_EVEN),
-    "internvl3": Backend("num_frame", 32, also={"modality": "video"}, note=_CENTRES),
-    "internvl3_5": Backend("num_frame", 32, also={"modality": "video"}, note=_CENTRES),
+    "internvl3": Backend("num_frame", 32, also={"modality": "video"}, note=_CENTRES, several=_STOPS),
+    "internvl3_5": Backend("num_frame", 32, also={"modality": "video"}, note=_CENTRES, several=_STOPS),
     "internvl_hf": Backend("num_frames", 32, "fps"),
-    "internvideo2_5": Backend("max_frames_num", 32, note=_CENTRES),
+    "internvideo2_5": Backend("max_frames_num", 32, note=_CENTRES, several=_STOPS),
     "llava_hf": Backend("max_frames_num", 32),
-    "llava_onevision": Backend("max_frames_num", 32, note="a video that it cannot read it drops, and answers without"),
+    "llava_onevision": Backend(
+        "max_frames_num",
+        32,
+        note="a video that it cannot read it drops, and answers without",
+        several="it sees the first video alone (use llava_hf)",
+    ),
     "llava_onevision1_5": Backend("max_num_frames", 32, note=_EVEN),
-    "llava_vid": Backend("max_frames_num", 20, also={"force_sample": "True"}, note=_SLOW),
+    "llava_vid": Backend(
+        "max_frames_num",
+        20,
+        also={"force_sample": "True"},
+        note=_SLOW,
+        several="it cannot load several videos, and answers with the text of an error",
+    ),
     "vllm": Backend("nframes", 32, "fps", note=f"max_frame_num, its simple variant's argument, does nothing; {_EVEN}"),
     "vllm_generate": Backend("nframes", 32, "fps", note=_EVEN),
     "sglang": Backend(None, None, note="its nframes changes the prompt alone; the engine samples the file by itself"),
@@ -67,6 +81,20 @@ ALIASES: Mapping[str, str] = {
     "async_openai_compatible": "async_openai",
     "async_openai_compatible_chat": "async_openai",
 }
+
+
+def several_videos(model: str, simple: bool) -> str:
+    """What goes wrong when a backend is given a question with several videos; empty when nothing is known to.
+
+    Args:
+        model: The backend's name, as given to ``--model``.
+        simple: Whether it takes text and visuals instead of chat messages.
+    """
+    name = ALIASES.get(model, model)
+    if name == "qwen2_5_vl" and simple:
+        return "it samples the first video as asked, the others at two frames a second (leave out --force_simple)"
+    backend = BACKENDS.get(name)
+    return backend.several if backend else ""
 
 
 def frame_warning(model: str, model_args: str | Mapping[str, object] | None, frames: Collection[int]) -> str | None:

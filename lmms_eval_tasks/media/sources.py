@@ -24,9 +24,15 @@ class Videos:
     A folder is walked when it is first needed, and once.
     """
 
-    def __init__(self, roots: Sequence[Path]) -> None:
-        """Takes the folders, which need not exist."""
+    def __init__(self, roots: Sequence[Path], own: Path | None = None) -> None:
+        """Takes the folders, which need not exist.
+
+        Args:
+            roots: Folders of a user's, with names and sub-folders of any kind.
+            own: A prepared dataset's folder, the last one, in which each video has the very path that its name says.
+        """
         self._roots = [_Root(Path(root)) for root in roots]
+        self._own = own
 
     def find(self, name: str) -> Path | None:
         """Finds a video.
@@ -43,7 +49,11 @@ class Videos:
             PackError: The name would lead out of the folder.
         """
         check_name(name)
-        return next((path for root in self._roots if (path := root.find(name))), None)
+        found = next((path for root in self._roots if (path := root.find(name))), None)
+        if found is None and self._own is not None:
+            paths = (self._own / f"{stem(name)}{extension}" for extension in EXTENSIONS)
+            found = next((path for path in paths if path.is_file()), None)
+        return found
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those of the names that no file is found for, each once, in their order."""
@@ -72,6 +82,12 @@ class Listing:
     @cached_property
     def _in_one_folder(self) -> bool:
         return len({_folders(file) for files in self._files.values() for file in files}) == 1
+
+
+def stem(name: str) -> str:
+    """A video's name without the ending of a video file, if it has one."""
+    path = PurePosixPath(name)
+    return str(path.with_suffix("")) if path.suffix.lower() in EXTENSIONS else name
 
 
 def check_name(name: str) -> None:

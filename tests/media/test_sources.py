@@ -35,6 +35,8 @@ def tree(root, *names):
         (["video/1_plot/3.mp4", "video/2_needle/3.mp4"], "2_needle/3.mp4", "video/2_needle/3.mp4"),
         (["1_plot/3.mp4", "2_needle/4.mp4"], "2_needle/3.mp4", None),
         (["3.mp4"], "2_needle/3.mp4", "3.mp4"),
+        (["all/3.mp4"], "2_needle/3.mp4", "all/3.mp4"),
+        (["1_plot/3.mp4", "4_count/4.mp4"], "2_needle/3.mp4", None),
         (["2_NEEDLE/3.mp4", "1/3.mp4"], "2_needle/3.mp4", "2_NEEDLE/3.mp4"),
         (["v1.5_a.mp4", "v1.mp4"], "v1.5_a", "v1.5_a.mp4"),
         (["a.txt", "a", "a.json"], "a", None),

@@ -1,0 +1,1 @@
+"""MVPBench: perception over several videos at once, interleaved in one prompt."""

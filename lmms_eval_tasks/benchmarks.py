@@ -27,6 +27,7 @@ class Task:
         judged: Which answers a judge model reads: ``"all"``, those that the rules cannot read (``"unread"``), or none
             (empty).
         chat_only: Whether it needs a backend that takes chat messages.
+        one_by_one: Whether it shows the videos of a question one at a time.
         by_model: The YAML's ``lmms_eval_specific_kwargs``.
     """
 
@@ -37,6 +38,7 @@ class Task:
     doc_to_text: str
     judged: str
     chat_only: bool
+    one_by_one: bool
     by_model: Mapping[str, Mapping[str, Any]]
 
     def specific(self, model: str | None) -> Mapping[str, Any]:
@@ -52,13 +54,19 @@ def room(benchmark: str, module: str) -> ModuleType:
 @lru_cache(maxsize=1)
 def tasks() -> dict[str, Task]:
     """All tasks by name, read from the YAML files."""
-    return {config["task"]: _task(benchmark, config) for benchmark, config in _configs() if "group" not in config}
+    return {config["task"]: _task(path.parent.name, config) for path, config in _configs() if "group" not in config}
 
 
 @lru_cache(maxsize=1)
 def groups() -> dict[str, list[str]]:
     """The names of the tasks of each group."""
     return {config["group"]: config["task"] for _, config in _configs() if "group" in config}
+
+
+@lru_cache(maxsize=1)
+def files() -> dict[str, Path]:
+    """The YAML file of each task and group."""
+    return {config.get("group") or config["task"]: path for path, config in _configs()}
 
 
 def members(names: Iterable[str]) -> list[str]:
@@ -76,19 +84,19 @@ def _task(benchmark: str, config: Mapping[str, Any]) -> Task:
         doc_to_text=config["doc_to_text"].rpartition(".")[2],
         judged=metadata.get("judged", ""),
         chat_only=bool(metadata.get("chat_only")),
+        one_by_one=bool(metadata.get("one_by_one")),
         by_model=config.get("lmms_eval_specific_kwargs") or {},
     )
 
 
 @lru_cache(maxsize=1)
-def _configs() -> list[tuple[str, dict[str, Any]]]:
-    """Every YAML file's content, with the name of its room."""
-    return [
-        (benchmark, _read(path)) for benchmark in BENCHMARKS for path in sorted((FOLDER / benchmark).glob("*.yaml"))
-    ]
+def _configs() -> list[tuple[Path, dict[str, Any]]]:
+    """Every YAML file, in the order of the rooms, with its content."""
+    return [(path, _read(path)) for benchmark in BENCHMARKS for path in sorted((FOLDER / benchmark).glob("*.yaml"))]
 
 
-class _Loader(yaml.SafeLoader):
+# The parser in C takes a sixth of the time, of every start of lmms-eval.
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Reads ``!function`` as the function's name."""
 
 

@@ -122,7 +122,11 @@ def _data_problems(ours: Sequence[Task], config: Settings, conditions: Condition
         empty = [task.name for task in of if not prepared.questions(task.config)]
         if empty:
             problems.append(f"{prepared.folder} has no evaluated question for {', '.join(empty)}")
-        several = [task.name for task in of if max(prepared.videos_of_a_question(task.config), default=1) > 1]
+        several = [
+            task.name
+            for task in of
+            if not task.one_by_one and max(prepared.videos_of_a_question(task.config), default=1) > 1
+        ]
         wrong = several_videos(conditions.model, conditions.simple) if several and conditions.model else ""
         if wrong:
             problems.append(f"{', '.join(several)}: {conditions.model} is no backend for several videos: {wrong}")

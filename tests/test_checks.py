@@ -51,6 +51,10 @@ def test_a_backend_that_takes_one_video_is_refused_where_questions_have_several(
         before_run(["mvpbench_weather"], Conditions(model=model, simple=simple))
 
 
+def test_a_backend_that_takes_one_video_runs_tasks_that_show_one_at_a_time(mvp_prepared):
+    before_run(["mvpbench_captions", "mvpbench_single_scores"], Conditions(model="llava_onevision"))
+
+
 def test_the_frames_of_a_question_are_told_to_a_backend_that_takes_one_number(mvp_prepared, logged):
     before_run(["mvpbench"], Conditions(model="qwen2_5_vl", model_args="max_num_frames=128"))
     assert any("add to --model_args: max_num_frames=32" in line for line in logged)

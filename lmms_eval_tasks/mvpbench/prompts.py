@@ -4,7 +4,7 @@ The paper's typesetting has turned straight quotation marks into curly ones; her
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 
 from lmms_eval_tasks.text import fill
@@ -154,6 +154,36 @@ Instructions:
 - Provide only the number(s) of the video(s) that are the correct answer, separated by commas if more than one.
 - Do not include any additional text, explanations, or formatting."""
 
+CAPTION = """\
+Please describe the video: what happens in it and in which order, how it is done and how well, where and under which \
+conditions, and how it is filmed."""
+
+SCORE = """\
+Please watch the video and give it a score from 0 to 10, with decimals if you like: {quality} Provide the number \
+alone, without any additional commentary or explanation."""
+
+_PROGRESS = "0 if it shows the very beginning of what is being done, 10 if it shows the very end."
+_ACTION_QUALITY = "0 if the action is carried out as badly as can be, 10 if it is perfect."
+
+QUALITIES: Mapping[str, str] = {
+    "caption_guided_splicing": _PROGRESS,
+    "caption_free_splicing": _PROGRESS,
+    "daily_action": _ACTION_QUALITY,
+    "professional_action": _ACTION_QUALITY,
+    "weather": "0 if the weather in it is as mild as can be, 10 if it is as severe as can be.",
+    "clarity": "0 if its quality is the lowest, 10 if it is the highest, in terms of clarity and smoothness alone.",
+    "brightness": "0 if it is as bright as can be, 10 if it was filmed under the darkest conditions.",
+    "forensic": "0 if it certainly is AI-generated, 10 if it certainly is authentic.",
+    "multiview_pairing": "0 if nobody does anything in it, 10 if a person's hands are busy all the time.",
+    "common_sense_physics": "0 if it clearly violates the laws of physics, 10 if it is consistent with all of them.",
+    "gait": "0 if the person walks in the stiffest and slowest way, 10 if in the loosest and fastest way.",
+    "cinematographic_style": "0 if it is filmed with a camera at rest and not processed, 10 if camera movement and "
+    "processing are as strong as can be.",
+    "olympic_sports": "0 if the sport in it is one of strength or precision alone, 10 if it is one of speed alone.",
+    "dance_style": "0 if the dance in it is as slow and formal as can be, 10 if it is as fast and free as can be.",
+}
+"""What a video alone is scored for, where its question is answered by comparing scores (paper, section IV-C)."""
+
 # For how many candidates a prompt of the paper is worded; three where nothing is said here.
 _CANDIDATES: Mapping[str, Collection[int]] = {
     "caption_free_splicing": range(2, 100),
@@ -180,6 +210,24 @@ def inference(subtask: str, candidates: int) -> str | None:
         return None
     videos = "".join(f"Video {number}: {PLACEHOLDER}" for number in range(1, candidates + 1))
     return fill(template, videos=videos, number=_NUMBERS.get(candidates, candidates))
+
+
+def score(subtask: str, query: str) -> str:
+    """The prompt that has one video scored for the quality that its question is about.
+
+    Args:
+        subtask: Name of the subtask.
+        query: The question, whose recipe is told where it has one.
+    """
+    recipe = re.search(r"Recipe Description:\s*(.*?)\s*(?:Please determine|\Z)", query, re.DOTALL)
+    told = f" What is being done is this recipe: {recipe[1]}" if recipe else ""
+    return fill(SCORE, quality=QUALITIES[subtask] + told)
+
+
+def with_captions(query: str, captions: Sequence[str]) -> str:
+    """A query in which a description stands in the place of each video."""
+    told = iter(captions)
+    return re.sub(re.escape(PLACEHOLDER), lambda _: f'"{next(told)}" ', query)
 
 
 def numbered(query: str) -> str:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.answers.numbers import read_number, read_ranking
 from lmms_eval_tasks.answers.reasoning import strip_reasoning
+from lmms_eval_tasks.dialogue.adapter import Conversations, transcripts
 from lmms_eval_tasks.hooks import Hooks, Specific, note, text_part, video_part
 from lmms_eval_tasks.judging.items import judge_unread, settle
-from lmms_eval_tasks.mvpbench import metrics, prompts
+from lmms_eval_tasks.mvpbench import metrics, prompts, single
 from lmms_eval_tasks.results import items, records
 from lmms_eval_tasks.results.items import Item
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
 VERSION = "1-A"
 
-_PROMPTS = {**prompts.INFERENCE, "extraction": prompts.EXTRACTION}
+_PROMPTS = {
+    **prompts.INFERENCE,
+    "extraction": prompts.EXTRACTION,
+    "caption": prompts.CAPTION,
+    "score": prompts.SCORE + "".join(prompts.QUALITIES.values()),
+}
 _KEYS = ("subtask", "candidates", "gold", "chance", "seconds")
 
 _hooks = Hooks("mvpbench", VERSION, _PROMPTS, kind="subtask")
@@ -35,6 +41,16 @@ def process_docs(dataset: "Dataset") -> "Dataset":
         PackError: No question can be asked.
     """
     return _hooks.docs(dataset, _questions, _features())
+
+
+def process_docs_captions(dataset: "Dataset") -> "Dataset":
+    """As `process_docs`, for the task that has each video described alone."""
+    return _hooks.docs(dataset, _questions, _features(), variant="captions")
+
+
+def process_docs_single_scores(dataset: "Dataset") -> "Dataset":
+    """As `process_docs`, for the task that has each video scored alone."""
+    return _hooks.docs(dataset, _questions, _features(), variant="single_scores")
 
 
 def _questions(row: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
@@ -81,12 +97,18 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific 
     return [{"role": "user", "content": [part for part in content if part.get("text") != ""]}]
 
 
+_captions, _single_scores = Conversations(_hooks, single.captions), Conversations(_hooks, single.scores)
+doc_to_text_captions, doc_to_visual_captions = _captions.doc_to_text, _captions.doc_to_visual
+doc_to_text_single_scores, doc_to_visual_single_scores = _single_scores.doc_to_text, _single_scores.doc_to_visual
+_ONE_BY_ONE = ("mvpbench_captions", "mvpbench_single_scores")
+
+
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Item]:
     """Writes a question's item to the run record, scores it, and spreads it over the doc's metrics.
 
     Args:
-        doc: A doc of `process_docs`.
-        results: The model's answers, one for each repeat.
+        doc: A doc of any task of the room.
+        results: The model's answers, one for each repeat, or its transcripts, joined.
     """
     question = item(doc, results)
     records.append(question)
@@ -110,10 +132,15 @@ def item(doc: Mapping[str, Any], answers: Sequence[str]) -> Item:
     """A question's item before its scoring: all that scoring needs, without the dataset.
 
     Args:
-        doc: A doc of `process_docs`.
-        answers: The model's answers, one for each repeat.
+        doc: A doc of any task of the room.
+        answers: The model's answers, one for each repeat, or its transcripts, joined.
     """
-    return _hooks.item(doc, answers, _KEYS)
+    if doc["task"] not in _ONE_BY_ONE:
+        return _hooks.item(doc, answers, _KEYS)
+    said = transcripts(answers)
+    question = _hooks.item(doc, [of.answer for of in said], _KEYS)
+    question["transcripts"] = [of.turns for of in said]
+    return question
 
 
 def judge(question: Item, repeats: int = 1) -> None:

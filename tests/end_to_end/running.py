@@ -67,3 +67,11 @@ def texts(request):
         (message["role"], "".join(part["text"] for part in message["content"] if part["type"] == "text"))
         for message in request["messages"]
     ]
+
+
+def text_and_videos(request):
+    """The text of a request's last message, and the addresses of its videos (``pass_video_url=True``)."""
+    content = request["messages"][-1]["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    text = "".join(part["text"] for part in parts if part["type"] == "text")
+    return text, [part["video_url"]["url"] for part in parts if part["type"] == "video_url"]

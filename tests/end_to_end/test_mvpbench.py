@@ -1,13 +1,11 @@
 """MVPBench through lmms-eval's own evaluator: several videos in one request, a local model and a local judge."""
 
 import base64
-import copy
 import io
 import math
 import re
 
 import pytest
-from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
 from PIL import Image
 
 from lmms_eval_tasks import canonical
@@ -17,7 +15,7 @@ from lmms_eval_tasks.mvpbench.metrics import DOMAINS, SUBTASKS
 from lmms_eval_tasks.prepare import prepare
 from lmms_eval_tasks.results.score import score
 from lmms_eval_tasks.settings import PREFIX
-from tests.end_to_end.running import evaluate, metrics
+from tests.end_to_end.running import evaluate, metrics, save, text_and_videos
 from utils.openai_server import Fault
 from utils.sample_release.mvpbench import gold_answers, make_mvpbench, played, rows, sample_answers
 from utils.tiny_vlm import make_tiny_vlm
@@ -51,15 +49,6 @@ def run(tasks, server, frames=False, **options):
     arguments = f"model_version=model,base_url={server.url},api_key=none,num_concurrent=4,max_retries=1"
     more = "max_frames_num=4" if frames or options.get("force_simple") else "pass_video_url=True"
     return evaluate(tasks, server, model_args=f"{arguments},{more}", **options)
-
-
-def saved(folder, results, task="mvpbench"):
-    """Writes a sample log with lmms-eval's own writer, and returns the file."""
-    tracker = EvaluationTracker(output_path=str(folder))
-    tracker.date_id, tracker.general_config_tracker.model_name_sanitized = "20260101", "model"
-    tracker.save_results_samples(task, copy.deepcopy(results["samples"][task]))
-    [log] = folder.rglob(f"*_samples_{task}.jsonl")
-    return log
 
 
 def offline(log, task="mvpbench"):
@@ -119,9 +108,9 @@ def test_a_middling_model_scores_the_same_in_every_way_to_run_it(judge_server, t
     assert simple["gait"] == found["gait"]
 
     judged = len(asked_of(judge_server, "test-judge"))
-    assert offline(saved(tmp_path / "scored", results)) == found
+    assert offline(save(tmp_path / "scored", results, "mvpbench")) == found
     predicted = run(["mvpbench"], judge_server, predict_only=True)
-    assert offline(saved(tmp_path / "predicted", predicted)) == found
+    assert offline(save(tmp_path / "predicted", predicted, "mvpbench")) == found
     assert len(asked_of(judge_server, "test-judge")) == judged
 
     items = [sample["overall"] for sample in results["samples"]["mvpbench"]]
@@ -161,7 +150,7 @@ def test_without_a_judge_unread_answers_are_wrong_and_the_run_says_so(judge_serv
     assert unread >= sum(not row.means for row in rows()) > 0
     assert any(f"{unread} answers unread" in line for line in logged)
     assert any("count as wrong and `unread`" in line for line in logged)
-    assert offline(saved(tmp_path, results)) == found
+    assert offline(save(tmp_path, results, "mvpbench")) == found
 
 
 def test_a_failing_judge_leaves_answers_unjudged_which_are_judged_later(judge_server, tmp_path, quick_retries):
@@ -178,7 +167,7 @@ def test_a_failing_judge_leaves_answers_unjudged_which_are_judged_later(judge_se
     expected = 100 * (len(items) - len(unjudged)) / len(items)
     assert metrics(results, "mvpbench")["coverage"] == pytest.approx(expected)
     judge_server.reply = fine
-    assert offline(saved(tmp_path, results)) == pytest.approx({**by_hand(), "coverage": 100}, abs=1e-9)
+    assert offline(save(tmp_path, results, "mvpbench")) == pytest.approx({**by_hand(), "coverage": 100}, abs=1e-9)
 
 
 def test_a_judge_that_talks_nonsense_leaves_answers_unjudged(judge_server):
@@ -303,3 +292,71 @@ def test_qwen_processes_every_video_of_a_question_in_order(judge_server, tiny, m
         assert parts[0].endswith(texts[0]) and parts[-1].startswith(texts[-1]) and tuple(parts[1:-1]) == texts[1:-1]
     items = [sample["overall"] for sample in results["samples"]["mvpbench_multiview_pairing"]]
     assert all(item["answers"][0] for item in items)
+
+
+def test_captions_take_the_place_of_the_videos_and_each_video_is_described_once(judge_server):
+    gold = gold_answers()
+
+    def reply(body, n):
+        text, videos = text_and_videos(body)
+        if videos:
+            assert text == prompts.CAPTION
+            return f"[shows {videos[0].rpartition('/')[2]}]"
+        query = re.sub(r'"\[shows [^"]*" ', "<video>", text)
+        return gold[query]
+
+    judge_server.reply = reply
+    results = run(["mvpbench_captions"], judge_server)
+    assert metrics(results, "mvpbench_captions")["overall"] == pytest.approx(100)
+    asked = [text_and_videos(request) for request in judge_server.requests if request["model"] == "model"]
+    shown = [video for _, videos in asked for video in videos]
+    every = {name for row in canonical.opened("mvpbench").rows() for name in row["videos"]}
+    assert len(shown) == len(set(shown)) == len(every)
+    assert sum(not videos for _, videos in asked) == len(list(rows()))
+    for sample in results["samples"]["mvpbench_captions"]:
+        [said] = sample["overall"]["transcripts"]
+        assert [turn["videos"] for turn in said[:-1]] == [[name] for name in said_videos(sample["overall"]["id"])]
+        assert said[-1]["videos"] == []
+
+
+def said_videos(name):
+    return next(row["videos"] for row in canonical.opened("mvpbench").rows() if row["id"] == name)
+
+
+def test_scores_of_videos_alone_give_the_answers(judge_server, tmp_path, home):
+    table = {}
+    for row in canonical.opened("mvpbench").rows("weather"):
+        for place, name in enumerate(row["videos"]):
+            table[name] = 9 if [place + 1] == row["gold"] else 1 + place / 10
+
+    def reply(body, n):
+        _, [video] = text_and_videos(body) if body["model"] == "model" else ("", [""])
+        return f"Score: {table.get('/'.join(video.split('/')[-2:]), 5)}/10"
+
+    judge_server.reply = reply
+    task = "mvpbench_single_scores"
+    results = run([task], judge_server)
+    found = metrics(results, task)
+    assert found["weather_accuracy"] == 100
+    # Equal scores leave an answer open: it is wrong, and counted.
+    assert found["forensic_accuracy"] == 0
+    flags = [sample["overall"].get("unread", 0) for sample in results["samples"][task]]
+    assert sum(flags) == sum(row.subtask != "weather" for row in rows())
+    for log in (save(tmp_path, results, task), *(home / "runs").glob(f"*-{task}-*.jsonl")):
+        result = score([log])[task]
+        assert {**result["metrics"], "coverage": result["coverage"]} == found
+
+
+@pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
+def test_turns_of_text_alone_reach_a_real_backend(judge_server, clips, tmp_path, simple):
+    tiny = make_tiny_vlm(tmp_path / "tiny")
+    arguments = f"pretrained={tiny},device_map=cpu,attn_implementation=eager,max_num_frames=4,min_pixels=3136"
+    task = "mvpbench_captions"
+    results = evaluate(
+        [task], judge_server, model="qwen2_5_vl", model_args=f"{arguments},max_pixels=12544", device="cpu",
+        batch_size=1, limit=1, gen_kwargs="max_new_tokens=8", force_simple=simple,
+    )  # fmt: skip
+    [sample] = results["samples"][task]
+    assert sample["overall"]["status"] == "scored" and all(
+        turn["reply"] for turn in sample["overall"]["transcripts"][0]
+    )

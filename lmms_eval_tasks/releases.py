@@ -154,6 +154,9 @@ def _parse(text: str, path: Path, line: int | None = None) -> Any:
         raise PackError(f"{place}: not JSON ({error.msg})") from None
     except RecursionError:
         raise PackError(f"{where}: not JSON of a release (nested too deeply)") from None
+    except ValueError as error:
+        # A number of thousands of digits.
+        raise PackError(f"{where}: not JSON of a release ({error})") from None
 
 
 def _text(path: Path) -> str:

@@ -29,6 +29,10 @@ def test_an_included_folder_gives_the_same_tasks():
     assert set(TaskManager(include_path=str(FOLDER), include_defaults=False).all_tasks) == set(tasks()) | set(groups())
 
 
+def test_our_index_is_the_one_that_lmms_eval_would_make():
+    assert plugin._index() == TaskManager(include_defaults=False)._get_task_and_group(str(FOLDER))
+
+
 def test_a_name_that_is_taken_is_not_shadowed(logged):
     class Manager:
         def _get_task_and_group(self, folder):

@@ -139,3 +139,13 @@ def test_same_again_and_left_alone(release: Path, tmp_path: Path) -> None:
     (again / "mtqa" / "summary.json").unlink()
     make_mt_video_bench(again)
     assert not (again / "mtqa" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("number", [5, 30])
+def test_dialogues_can_be_repeated_or_fewer(tmp_path: Path, number: int) -> None:
+    made = make_mt_video_bench(tmp_path / "made", number)
+    found = dialogues(made)
+    assert len({(ability, video, str(dialogue["event_index"])) for ability, video, dialogue in found}) == number
+    assert evaluated(made)
+    videos = {path.stem for path in (made / "videos").iterdir() if path.exists()}
+    assert {video for _, video, _ in found} <= videos

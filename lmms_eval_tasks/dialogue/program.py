@@ -21,11 +21,13 @@ class Turn(NamedTuple):
         text: The whole prompt: a model remembers nothing of earlier turns but what stands in it.
         videos: Names of the videos that it is shown, in their order; none for a turn of text alone.
         once: Whether equal turns of other conversations share its reply, which then is asked for once.
+        name: What its reply is found by in the transcript, where the program's answer is not all that is scored.
     """
 
     text: str
     videos: Sequence[str] = ()
     once: bool = False
+    name: str = ""
 
 
 Program = Generator[Turn, str, str]
@@ -36,7 +38,7 @@ class Transcript(NamedTuple):
     """What was said in a conversation.
 
     Attributes:
-        turns: ``{"prompt", "videos", "reply"}`` of each turn, the reply as the model wrote it.
+        turns: ``{"prompt", "videos", "reply"}`` of each turn, the reply as the model wrote it, and its ``name``.
         answer: What the program returned; a text that `is_failure` knows where a turn or the program failed.
     """
 
@@ -47,10 +49,11 @@ class Transcript(NamedTuple):
         """The transcript as the JSON object that lmms-eval carries as the model's answer."""
         return json.dumps({"answer": self.answer, "turns": self.turns}, ensure_ascii=True)
 
-    def reply(self, number: int) -> str:
-        """The reply to a turn, counted from 0; what failed, where the conversation ended before."""
-        if number < len(self.turns):
-            return str(self.turns[number]["reply"])
+    def reply(self, turn: int | str) -> str:
+        """The reply to a turn, by its place, from 0, or its name; what failed, where the conversation ended before."""
+        for place, said in enumerate(self.turns):
+            if turn in (place, said.get("name")):
+                return str(said["reply"])
         return self.answer if is_failure(self.answer) else NO_CONTENT
 
     @classmethod
@@ -82,7 +85,8 @@ class Running:
         """Gives the waiting turn its reply; a failed request ends the conversation."""
         assert self.turn is not None
         said = NO_CONTENT if text is None else text
-        self._turns.append({"prompt": self.turn.text, "videos": list(self.turn.videos), "reply": said})
+        turn = self.turn
+        self._turns.append({"name": turn.name, "prompt": turn.text, "videos": list(turn.videos), "reply": said})
         self.turn = None
         if is_failure(said):
             self._answer = said

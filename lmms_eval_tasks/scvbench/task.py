@@ -1,6 +1,6 @@
 """SCVBench in lmms-eval: the hooks that the YAML files name, and the programs that ask progressively."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.answers.choices import read_choice
@@ -129,17 +129,10 @@ def _sub_answers(doc: Mapping[str, Any]) -> Generator[Turn, str, prompts.History
 
 def _final_question(doc: Mapping[str, Any], history: prompts.History, story: str | None = None) -> Program:
     """Asks with history, then without: a conversation ends where a request fails, and PQA does not need the latter."""
-    answer = yield Turn(prompts.pqa(doc["question"], doc["options"], history, story), [doc["video"]])
-    yield Turn(prompts.fqa(doc["question"], doc["options"]), [doc["video"]])
+    answer = yield Turn(prompts.pqa(doc["question"], doc["options"], history, story), [doc["video"]], name="pqa")
+    yield Turn(prompts.fqa(doc["question"], doc["options"]), [doc["video"]], name="fqa")
     return answer
 
-
-# How many turns lead up to the final question with history, from the number of sub-questions.
-_TURNS_BEFORE: dict[str, Callable[[int], int]] = {
-    "scvbench_pqa": lambda sub_questions: sub_questions,
-    "scvbench_pqa_gold": lambda _: 0,
-    "scvbench_storycot": lambda sub_questions: 2 * sub_questions + 1,
-}
 
 _own, _gold, _story = (Conversations(_hooks, program) for program in (_pqa, _pqa_gold, _storycot))
 doc_to_text_pqa, doc_to_visual_pqa = _own.doc_to_text, _own.doc_to_visual
@@ -174,13 +167,12 @@ def item(doc: Mapping[str, Any], answers: Sequence[str]) -> Item:
         doc: A doc of one of the `process_docs`.
         answers: The model's answers, one for each repeat, or its transcripts, joined.
     """
-    number = len(doc["sub_questions"])
-    counted = {**doc, "sub_questions": number}
-    if doc["task"] not in _TURNS_BEFORE:
+    counted = {**doc, "sub_questions": len(doc["sub_questions"])}
+    if doc["task"] == "scvbench_fqa":
         return _hooks.item(counted, answers, _KEYS)
-    said, before = transcripts(answers), _TURNS_BEFORE[doc["task"]](number)
-    question = _hooks.item(counted, [of.reply(before) for of in said], _KEYS)
-    question["without_history"] = {"answers": [of.reply(before + 1) for of in said]}
+    said = transcripts(answers)
+    question = _hooks.item(counted, [of.reply("pqa") for of in said], _KEYS)
+    question["without_history"] = {"answers": [of.reply("fqa") for of in said]}
     question["transcripts"] = [of.turns for of in said]
     return question
 

@@ -30,8 +30,8 @@ def test_a_program_runs_to_its_answer():
     assert running.turn is None
     assert running.transcript() == Transcript(
         [
-            {"prompt": "one?", "videos": ["a.mp4"], "reply": "uno"},
-            {"prompt": "uno two?", "videos": [], "reply": "due"},
+            {"name": "", "prompt": "one?", "videos": ["a.mp4"], "reply": "uno"},
+            {"name": "", "prompt": "uno two?", "videos": [], "reply": "due"},
         ],
         "due",
     )
@@ -67,7 +67,7 @@ def test_a_program_that_fails_costs_its_own_conversation(logged):
 
 @pytest.mark.parametrize("answer", ["plain", "", "{", '{"a": 1}', "\ud800\x00\u202e", "x" * 200_000])
 def test_a_transcript_survives_its_journey(answer):
-    said = Transcript([{"prompt": answer, "videos": [], "reply": answer}], answer)
+    said = Transcript([{"name": "", "prompt": answer, "videos": [], "reply": answer}], answer)
     text = said.dump()
     assert text.startswith("{") and json.loads(text) and Transcript.load(text) == said
 
@@ -84,5 +84,6 @@ def test_a_failed_request_in_the_place_of_a_transcript_stays_what_it_is():
 
 
 def test_a_turn_that_was_not_reached_has_no_reply():
-    said = Transcript([{"prompt": "", "videos": [], "reply": "one"}], "one")
-    assert said.reply(0) == "one" and said.reply(1) == NO_CONTENT
+    said = Transcript([{"name": "first", "prompt": "", "videos": [], "reply": "one"}], "one")
+    assert said.reply(0) == said.reply("first") == "one"
+    assert said.reply(1) == said.reply("second") == NO_CONTENT

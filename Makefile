@@ -1,4 +1,4 @@
-# make demo   the main job end to end, in its own virtual environment
+# make demo   the main job end to end, in its own virtual environment; demo-mvpbench and so on for the other benchmarks
 # make test   the whole suite, as CI runs it
 # make lint   ruff and mypy
 # make bench  the benchmarks
@@ -8,8 +8,10 @@ BIN := .venv/bin
 
 .PHONY: demo test lint bench clean
 
-demo: .venv/installed
-	$(BIN)/python -m utils.demo
+demo: demo-mt_video_bench
+
+demo-%: .venv/installed
+	$(BIN)/python -m utils.demo $*
 
 test: .venv/installed lint
 	$(BIN)/python -m pytest

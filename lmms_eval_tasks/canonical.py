@@ -154,7 +154,7 @@ def locate(benchmark: str) -> Path:
     folder = Path(given).expanduser() if given else config.root / "datasets" / benchmark
     if (folder / "manifest.json").is_file():
         return folder.absolute()
-    command = f"lmms-eval-tasks prepare {benchmark} --source FOLDER-OF-THE-AUTHORS-FILES"
+    command = f"lmms-eval-tasks prepare {benchmark} --source WHERE-THE-AUTHORS-FILES-ARE"
     if given:
         raise PackError(f"{variable}={given} is not a prepared dataset (no manifest.json in it). Make one: {command}")
     raise PackError(f"{benchmark} is not prepared (nothing in {folder}). Run: {command}\n"

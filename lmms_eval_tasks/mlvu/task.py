@@ -8,6 +8,7 @@ from lmms_eval_tasks.answers.choices import read_choice
 from lmms_eval_tasks.hooks import Hooks, Specific, note
 from lmms_eval_tasks.judging.items import judge as judge_item
 from lmms_eval_tasks.judging.items import settle
+from lmms_eval_tasks.judging.marks import ANSWER
 from lmms_eval_tasks.judging.pool import pool
 from lmms_eval_tasks.judging.scores import read_scores
 from lmms_eval_tasks.mlvu import metrics, prompts
@@ -22,6 +23,7 @@ VERSION = "1-A"
 
 _PROMPTS = {
     "multiple_choice": prompts.MULTIPLE_CHOICE,
+    "answer": ANSWER,
     "sub_scene_captioning": prompts.SUB_SCENE_CAPTIONING,
     "video_summarization": prompts.VIDEO_SUMMARIZATION,
 }

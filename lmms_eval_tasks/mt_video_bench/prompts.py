@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from lmms_eval_tasks.judging.marks import between_marks
 from lmms_eval_tasks.text import fill
 
 SYSTEM = "You're an AI assistant helping to answer questions about a video. Use the conversation history if helpful."
@@ -84,7 +85,7 @@ def judge(answer: str, questions: Sequence[str]) -> str:
     return fill(
         JUDGE,
         number=len(questions),
-        answer=answer,
+        answer=between_marks(answer),
         checklist="\n".join(f"Q{number}: {question}" for number, question in zip(numbers, questions, strict=True)),
         form="{" + ", ".join(f'"A{number}": "Yes" or "No"' for number in numbers) + "}",
     )

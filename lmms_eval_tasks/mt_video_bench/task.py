@@ -9,6 +9,7 @@ from lmms_eval_tasks.dialogue.program import Program, Turn
 from lmms_eval_tasks.hooks import Hooks, Specific, note, text_part, video_part
 from lmms_eval_tasks.judging.items import judge as judge_item
 from lmms_eval_tasks.judging.items import settle
+from lmms_eval_tasks.judging.marks import ANSWER
 from lmms_eval_tasks.judging.pool import pool
 from lmms_eval_tasks.judging.replies import read_checklist
 from lmms_eval_tasks.mt_video_bench import metrics, prompts
@@ -18,9 +19,9 @@ from lmms_eval_tasks.results.items import Item
 if TYPE_CHECKING:
     from datasets import Dataset
 
-VERSION = "1-A"
+VERSION = "2-A"
 
-_PROMPTS = {"inference": prompts.INFERENCE, "system": prompts.SYSTEM, "judge": prompts.JUDGE}
+_PROMPTS = {"inference": prompts.INFERENCE, "system": prompts.SYSTEM, "judge": prompts.JUDGE, "answer": ANSWER}
 _KEYS = ("dialogue", "ability", "turn", "turns", "seconds", "scenes", "checklist")
 
 _hooks = Hooks("mt_video_bench", VERSION, _PROMPTS, kind="ability")

@@ -69,7 +69,7 @@ def test_the_whole_job(server, environment, mt_release, tmp_path):
     [results_file] = (tmp_path / "logs").rglob("*_results.json")
     results = json.loads(results_file.read_text())
     assert results["usage"]["by_source"]["judge"]["n_api_calls"] == 48
-    assert results["versions"]["mt_video_bench"] == "1-A"
+    assert results["versions"]["mt_video_bench"] == "2-A"
 
     [log] = (tmp_path / "logs").rglob("*_samples_mt_video_bench.jsonl")
     expected = metrics(results, "mt_video_bench")

@@ -22,6 +22,7 @@ READABLE = {
     "a form that is no JSON": f'I fill in {{"accuracy": <number>, "relevance": <whole number>}}:\n{RIGHT}',
     "an unclosed brace before": f"Set {{1, 2, 3.\n{RIGHT}",
     "braces in a text": '{"rationale": "uses {x} and {\\"accuracy\\": 1}", "accuracy": 3.5, "relevance": 4}',
+    "line breaks in a text": '{"rationale": "Point 1: 5\nPoint 2: 2", "accuracy": 3.5, "relevance": 4}',
     "more fields": '{"points": [5, 2], "relevance": 4, "reason": null, "accuracy": 3.5}',
     "the same object twice": f"{RIGHT}\n\nFinal:\n{RIGHT}",
     "two objects": '{"accuracy": 3.5}\n{"relevance": 4}',

@@ -1,11 +1,9 @@
-"""`python -m utils.sample_release mt_video_bench FOLDER` writes a sample release."""
+"""`python -m utils.sample_release BENCHMARK FOLDER` writes a sample release."""
 
 import argparse
 from pathlib import Path
 
-from utils.sample_release import make_mt_video_bench
-
-MAKERS = {"mt_video_bench": make_mt_video_bench}
+from utils.sample_release import MAKERS
 
 
 def main() -> None:
@@ -13,8 +11,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m utils.sample_release", description=main.__doc__)
     parser.add_argument("benchmark", choices=MAKERS)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--dialogues", type=int, help="of mt_video_bench: repeat the sample's, up to so many")
     arguments = parser.parse_args()
-    print(MAKERS[arguments.benchmark](arguments.folder))
+    more = {"dialogues": arguments.dialogues} if arguments.dialogues else {}
+    print(MAKERS[arguments.benchmark](arguments.folder, **more))
 
 
 if __name__ == "__main__":

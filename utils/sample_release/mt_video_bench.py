@@ -13,11 +13,13 @@ from utils.sample_release.clips import Part, cut_clip
 SOURCE = Path(__file__).with_suffix(".yaml")
 
 
-def make_mt_video_bench(folder: Path) -> Path:
+def make_mt_video_bench(folder: Path, dialogues: int | None = None) -> Path:
     """Write the release: `mtqa/`, `checklist/` and `videos/`.
 
     Args:
         folder: Where to write it. An existing folder is left alone.
+        dialogues: How many there are: the sample's again and again, of videos with other names that are links to the
+            sample's; None writes each once.
 
     Returns:
         The same folder.
@@ -27,7 +29,7 @@ def make_mt_video_bench(folder: Path) -> Path:
     """
     with finished_folder(folder) as draft:
         if draft is not None:
-            _write_release(draft)
+            _write_release(draft, dialogues)
     return folder
 
 
@@ -73,22 +75,31 @@ def _source() -> dict[str, Any]:
     return source
 
 
-def _write_release(folder: Path) -> None:
+def _write_release(folder: Path, number: int | None) -> None:
     source = _source()
     for name in ("mtqa", "checklist", "videos"):
         (folder / name).mkdir()
-    for ability, dialogues in source["dialogues"].items():
+    for name, clip in source["videos"].items():
+        parts = [Part(*part) for part in clip["parts"]]
+        cut_clip(folder / "videos" / f"{name}.mp4", parts, tuple(clip["size"]), Fraction(clip["fps"]))
+    sample = [(ability, dialogue) for ability, of in source["dialogues"].items() for dialogue in of]
+    every = sample[:number]
+    for place in range(len(sample), number or 0):
+        ability, dialogue = sample[place % len(sample)]
+        video = f"{dialogue['video']}_{place // len(sample) + 1}"
+        every.append((ability, {**dialogue, "video": video}))
+        link = folder / "videos" / f"{video}.mp4"
+        if not link.is_symlink():
+            link.symlink_to(f"{dialogue['video']}.mp4")
+    for ability in source["dialogues"]:
         mtqa: dict[str, list[Any]] = {}
         checklists: dict[str, dict[str, Any]] = {}
-        for dialogue in dialogues:
+        for dialogue in (dialogue for of, dialogue in every if of == ability):
             video, event = dialogue["video"], dialogue["event_index"]
             mtqa.setdefault(video, []).append({"event_index": event, "mtqa": _rounds(ability, dialogue["rounds"])})
             checklists.setdefault(video, {})[str(event)] = _checklists(dialogue["rounds"])
         _write_json(folder / "mtqa" / f"{ability}.json", mtqa)
         _write_json(folder / "checklist" / f"{ability}_CheckList.json", checklists)
-    for name, clip in source["videos"].items():
-        parts = [Part(*part) for part in clip["parts"]]
-        cut_clip(folder / "videos" / f"{name}.mp4", parts, tuple(clip["size"]), Fraction(clip["fps"]))
 
 
 def _rounds(ability: str, rounds: list[dict[str, Any]]) -> dict[str, dict[str, str]]:

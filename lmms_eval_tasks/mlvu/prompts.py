@@ -24,6 +24,7 @@ Scoring points:
 {points}
 
 {answer}
+
 Grade two things.
 
 1. Accuracy. Give each of the {number} scoring points a grade:
@@ -50,6 +51,7 @@ Reference summary:
 {reference}
 
 {answer}
+
 Grade two things, each with a whole number from 1 to 5.
 
 1. Completeness: how many of the reference's key points the answer covers.

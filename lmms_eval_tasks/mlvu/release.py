@@ -6,7 +6,6 @@ answers in them, in ``test_mcq_gt.json``, ``test_ssc_gt.json`` and ``test_vs_gt.
 for lmms-eval, as JSON, JSONL or parquet under any name, with the fields ``video_name`` and ``task_type``.
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.media.sources import check_name
 from lmms_eval_tasks.mlvu.metrics import GENERATION
-from lmms_eval_tasks.releases import IGNORED, Release, find_file, read_json, source_folder
+from lmms_eval_tasks.releases import IGNORED, Release, find_file, read_json, read_json_lines, source_folder
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -71,7 +70,7 @@ _CATEGORIES = {
     "summary": "video_summarization",
 }
 _DEV_CANDIDATES = 4
-_LETTER = re.compile(r"\(?([A-Z])[).]?")
+_LETTER = re.compile(r"\(?([A-Za-z])[).]?")
 _OWN_LETTER = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])[).:])\s*")
 
 
@@ -304,17 +303,7 @@ def _explain(error: "ErrorDetails") -> str:
 
 
 def _jsonl(path: Path) -> list[Any]:
-    try:
-        lines = path.read_text("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise PackError(f"{path}: not UTF-8 text (byte {error.start}: {error.reason})") from None
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            rows += [json.loads(line)] if line.strip() else []
-        except (ValueError, RecursionError):
-            raise PackError(f"{path}, line {number}: not JSON") from None
-    return rows
+    return [row for _, row in read_json_lines(path)]
 
 
 def _parquet(path: Path) -> list[Any]:
@@ -357,7 +346,7 @@ def _without_options(question: Question) -> Question:
         candidates = [text[mark.end() :] for text, mark in zip(candidates, marks, strict=True) if mark]
     text = question.question
     if candidates:
-        first = rf"(?:^|\s)\s*(?:Options\s*:\s*)?\(?A\s*[).:]\s*{re.escape(candidates[0].strip())}"
+        first = rf"(?:^|\s)\s*(?:(?:Options?|Choices)\s*:?\s*)?\(?[Aa]\s*[).:]\s*{re.escape(candidates[0].strip())}"
         text = re.split(first, text, maxsplit=1)[0]
     text = re.sub(r"\A\s*Question\s*:\s*", "", text)
     return question.model_copy(update={"question": text, "candidates": candidates or None})
@@ -425,10 +414,13 @@ def _row(name: str, question: Question, part: _Part, category: str) -> Row:
 def _letters(answer: str, candidates: Sequence[str], reorganised: bool) -> list[str]:
     """The letters of all options that carry the right text, which is given as text or by a letter."""
     letters = ascii_uppercase[: len(candidates)]
-    match = _LETTER.fullmatch(answer.strip())
-    named = candidates[letters.index(match[1])] if match and match[1] in letters else None
-    texts = (named, answer) if reorganised else (answer, named)
     stripped = [text.strip() for text in candidates]
+    named = dict(zip(letters, stripped, strict=False))
+    letter, own = _LETTER.fullmatch(answer.strip()), _OWN_LETTER.match(answer)
+    by_letter = named.get(letter[1].upper()) if letter else None
+    if own and answer[own.end() :].strip() == named.get(own[1] or own[2]):  # `(B) Red`
+        by_letter = named[own[1] or own[2]]
+    texts = (by_letter, answer) if reorganised else (answer, by_letter)
     right = next((text.strip() for text in texts if text is not None and text.strip() in stripped), None)
     return [letter for letter, text in zip(letters, stripped, strict=False) if text == right]
 

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).with_suffix(".yaml")
 
 _PROMPT = re.compile(r"Question: (?P<question>.*)\nOptions:\n", re.DOTALL)
 _GRADED = re.compile(
-    r"(?:Scoring points:\n(?P<points>.*)|Reference summary:\n(?P<reference>.*))\n\nThe answer to grade .*"
+    r"(?:Scoring points:\n(?P<points>.*)|Reference summary:\n(?P<reference>.*))\n\nThe answer to judge .*"
     r"<answer (?P<mark>\w+)>\n(?P<answer>.*)\n</answer (?P=mark)>\n",
     re.DOTALL,
 )

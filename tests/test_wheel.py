@@ -33,6 +33,8 @@ def test_it_holds_the_task_files_and_nothing_of_the_checkouts_tools(wheel):
     room = "lmms_eval_tasks/mt_video_bench/"
     for name in ("mt_video_bench.yaml", "_default_template_yaml", "published.json", "README.md"):
         assert room + name in names
+    for name in ("mt_video_bench/own_dialogues.md", "reporting/report.css", "reporting/report.js"):
+        assert f"lmms_eval_tasks/{name}" in names
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"lmms_eval_tasks"}
 
 

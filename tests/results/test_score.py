@@ -542,7 +542,7 @@ def test_a_result_tells_its_protocol(make_run, judge_server, home, mt_prepared):
     assert card["judge"] == {"model": "test-judge", "endpoint": judge_server.url, "repeats": 1, "temperature": None}
     assert result["judge"]["models"] == ["snapshot-1"]
     assert card["dataset"] == canonical.opened(NAME).fingerprint and card["version"] == task.VERSION
-    assert set(card["prompts"]) == {"inference", "system", "judge"}
+    assert set(card["prompts"]) == {"inference", "system", "judge", "answer"}
     text = table({NAME: result})
     assert "judged by snapshot-1: 24 judgements" in text and "24 scored" in text
 

@@ -143,21 +143,28 @@ class Remote:
         A copy that is not what it must be is thrown away and downloaded once more.
 
         Raises:
-            PackError: It cannot be downloaded, or is not what it must be again.
+            PackError: It cannot be downloaded, or is not what it must be again; or ``HOME`` cannot be written.
         """
         mark = settings.load().root / "hub" / f"{digest([str(self.repo), *self.identity])}.checked"
         found = self.cached()
         if found is not None and _is_marked(found, mark):
             return found
-        with shelf.locked(mark):
-            for _ in range(2):
-                found = _download(self.repo, self.path)
-                problem = "" if _is_marked(found, mark) else _problem(found, self.file)
-                if not problem:
-                    mark.write_text(_state(found), "utf-8")
-                    return found
-                _throw_away(found)
-                logger.warning(f"{self.repo}: {self.path} arrived damaged ({problem})")
+        try:
+            with shelf.locked(mark):
+                return self._checked(mark)
+        except OSError as error:
+            raise PackError(f"{mark.parent} cannot be written ({error.strerror or error}). Free space, or set "
+                            f"{settings.PREFIX}HOME to another folder") from None  # fmt: skip
+
+    def _checked(self, mark: Path) -> Path:
+        for _ in range(2):
+            found = _download(self.repo, self.path)
+            problem = "" if _is_marked(found, mark) else _problem(found, self.file)
+            if not problem:
+                mark.write_text(_state(found), "utf-8")
+                return found
+            _throw_away(found)
+            logger.warning(f"{self.repo}: {self.path} arrived damaged ({problem})")
         raise PackError(f"{self.repo}: {self.path} arrived damaged twice ({problem}). Try again later, or through "
                         "another mirror (HF_ENDPOINT)")  # fmt: skip
 
@@ -229,7 +236,9 @@ def release(repo: Repo) -> tuple[Path, RemoteVideos]:
         commit = api.dataset_info(repo.name, revision=repo.revision).sha
         tree = list(api.list_repo_tree(repo.name, repo_type="dataset", revision=commit, recursive=True))
     except Exception as error:
-        raise PackError(f"{repo} cannot be listed: {reason(error)}") from None
+        raise PackError(
+            f"{repo} is no folder or file here, and on the Hub it cannot be listed: {reason(error)}"
+        ) from None
     described = {
         entry.path: {"size": entry.size, "sha256": entry.lfs and entry.lfs.sha256}
         for entry in tree
@@ -291,6 +300,8 @@ def reason(error: Exception) -> str:
     known = next((why for kind, why in reasons.items() if isinstance(error, kind)), None)
     if known:
         return known
+    if isinstance(error, OSError) and error.errno in shelf.UNSUPPORTED:
+        return f"{error.strerror}: its cache needs a file system with locks, set HF_HOME to a folder on one"
     if isinstance(error, HfHubHTTPError) and error.response.status_code in (401, 403):
         return (
             f"it is not allowed (HTTP {error.response.status_code}): set a token that may (`hf auth login` or HF_TOKEN)"
@@ -317,7 +328,7 @@ def _manifest(repo: Repo) -> tuple[Any, Path]:
         manifest = _download(repo, MANIFEST)
         try:
             return json.loads(manifest.read_text("utf-8"))["files"], manifest.parent
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             _throw_away(manifest)
     raise PackError(f"{repo}: its {MANIFEST} is damaged, or it is no prepared dataset. For the authors' own files: "
                     f"lmms-eval-tasks prepare BENCHMARK --source {repo}")  # fmt: skip

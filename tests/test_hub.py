@@ -117,5 +117,5 @@ def test_an_origin_that_cannot_be_trusted_is_refused(change):
 def test_without_a_network_the_message_says_so_and_what_is_asked_for(tmp_path):
     with pytest.raises(PackError, match=r"org/nowhere@v1: manifest\.json cannot be downloaded: it is not in the cache"):
         hub.annotations(Repo("org/nowhere", "v1"))
-    with pytest.raises(PackError, match="org/nowhere cannot be listed"):
+    with pytest.raises(PackError, match="org/nowhere is no folder or file here, and on the Hub it cannot be listed"):
         hub.release(Repo("org/nowhere"))

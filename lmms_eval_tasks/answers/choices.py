@@ -21,10 +21,11 @@ from lmms_eval_tasks.answers.phrases import (
     settle,
 )
 
-_NOUN = r"(?:(?i:options?|choices?|alternative|opcion|opcao|opzione|вариант)\b|选项|選項|選択肢|选择)\s?:?"
-# Not the letter of `A's`, `T-shirt`, `U.S.`, `C++`.
-_END = rf"{NOT_BEFORE_CHAR}(?!['-]\w|\.[A-Za-z](?!\w)|[+\#&@°])"
-_START = rf"{NOT_AFTER_CHAR}(?<!['@\#&])(?<!\w-)(?<![A-Za-z]\.)"
+_NOUN = r"(?:(?i:options?|choices?|alternative|statement|opcion|opcao|opzione|вариант)\b|选项|選項|選択肢|选择)\s?:?"
+# Not the letter of `A's`, `T-shirt`, `U.S.`, `C++`, `J. B. Smith`.
+_INITIAL = r"\.\ [A-Z]\.\ [A-Z][a-z]|(?<=\b[A-Z]\.\ [A-Z])\.\ [A-Z][a-z]"
+_END = rf"{NOT_BEFORE_CHAR}(?!['-]\w|\.[A-Za-z](?!\w)|[+\#&@°]|{_INITIAL})"
+_START = rf"{NOT_AFTER_CHAR}(?<!['@\#&])(?<!\w-)(?<![A-Za-z]\.)(?<!M[rs]\.\ )(?<!Dr\.\ )"
 _ARROW = re.compile(r"\s*(?:[-=\u2013\u2014]{0,4}>{1,3}|→|➜|➔|⇒|⟶|➡)\s*")
 _ARTICLE = re.compile(r"(?:the|an?)\s+(?=\w)")
 _DELIMITER = r"[\s.:,)\-\u2013\u2014(]{0,6}"
@@ -51,7 +52,7 @@ def read_choice(answer: str, options: Sequence[str]) -> str | None:
         return ascii_uppercase[folded.index(whole)]
     letters = groups(text, _letters(len(options)), _letter_reader(options))
     picked = settle(letters)
-    if len(picked.values) != 1 and any(folded):
+    if not picked.values and any(folded):
         text = _ARROW.sub("->", text)
         named = settle(groups(text, *_texts(options)))
         short = not letters and not _SENTENCE_END.search(text)

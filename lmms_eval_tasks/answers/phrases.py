@@ -21,37 +21,44 @@ _SPOKEN = {
     r"|whether|between|among|amongst|from|unlike|(?:similar|compared|relative) to|than|versus|vs\.?",
     # What was said before is withdrawn.
     "oops": r"(?:no,? )?wait(?=\s*[,.!:\u2026-]|\s+(?:no|actually|a|let)\b)|scratch that|correction|on second thoughts?"
-    r"|(?:let me|i need to) (?:re-?\w+|correct)|i (?:was|am) wrong|i (?:made|have made) a mistake|my mistake|hold on"
+    r"|(?:let me|i need to) (?:re-?\w+|correct)|i (?:was|am) wrong|no,? sorry|sorry,? no"
+    r"|i (?:made|have made) a mistake|my mistake|hold on"
     r"|hmm+",
     # Denials that carry their own verb may follow a mark; bare ones only lead to the next.
     "isnt": r"(?:is|are|was|were|am|does|do|did|can|could|would|should|will|might|must|has|have|had)"
     r"(?: (?:also|clearly|definitely|certainly|really|simply|probably|likely|therefore))?(?:n't| not|nt)"
     r"|cannot|cant|wont|(?:can|is|are|does|will) never|fails?|lacks?|ist nicht|n'est pas|no es|nao e|non e",
-    "not": r"not|never|neither|nor|none of|no longer|without|rather than|instead of|except(?: for)?|excluding|exclude"
+    "not": r"not|never|neither|nor|none of|no longer"
+    r"|(?<!a )(?<!no )(?<!any )doubt(?:s|ful)?|rather than|instead of|except(?: for)?|excluding|exclude"
     r"|(?:rul|eliminat|discard|reject|dismiss|exclud)(?:e|es|ed|ing)(?: out)?|nicht|kein|pas",
     "bad": r"wrong|incorrect(?:ly)?|inaccurate|false|invalid|implausible|impossible|unlikely|irrelevant"
-    r"|out of the question|contradict(?:s|ed)?|mismatch(?:es|ed)?|distractors?"
+    r"|out of the question|worst|(?<!at )(?<!not )least \w+|contradict(?:s|ed)?|mismatch(?:es|ed)?|distractors?"
     r"|falsch|incorrecto|faux",
     # Conclusions. `then` is the weaker: it counts where its clause ends with the mark.
     "explain": r"explanations?|reasons?|reasoning|rationale|justification|analysis|here(?:'s| is) why|details|evidence"
     r"|begrundung|explication|explicacion",
     "right": r"(?:is|are|was|as|be|being) (?:right|true)"
     r"|correct(?:ly)?|accurate|korrekt|richtig|correcta?|correto|esatta",
-    "label": r"answers?|ans|conclusions?|verdict|solution|boxed|my (?:pick|guess|choice|selection|vote)|guess"
-    r"|(?:i|we)(?:'d|'ll| would| will)? (?:say|take|pick|choose|select)|choos(?:e|es|ing)|chose|chosen"
-    r"|pick(?:s|ed|ing)?"
-    r"|select(?:s|ed|ing|ion)?|opt(?:ing|ed)? for|lean(?:ing)? towards?|go(?:ing)? (?:with|for)|went with"
+    "label": r"answers?|(?<!second )best(?= (?:option|choice)\b)|ans|conclusions?|verdict|solution|boxed"
+    r"|my (?:pick|guess|choice|selection|vote)|guess"
+    r"|(?:i|we)(?:'d|'ll|'ve| would| will| have)? (?:say|take|pick|choose|select|chose|picked)"
+    r"|choos(?:e|ing)|chosen|pick(?:ing)?|select(?:ed|ing|ion)?"
+    r"|opt(?:ing|ed)? for|lean(?:ing)? towards?|go(?:ing)? (?:with|for)|went with"
     r"|settle (?:on|for)|vote for"
-    r"|i meant?|antwort|losung|reponse|respuesta|resposta|risposta|otvet|ответ|antwoord|odpowiedz|cevap|jawaban",
+    r"|i meant?|je choisis|ich wahle|elijo|escolho|scelgo"
+    r"|antwort|losung|reponse|respuesta|resposta|risposta|otvet|ответ|antwoord|odpowiedz|cevap|jawaban",
     "then": r"so|therefore|thus|hence|consequently|accordingly|in conclusion|in summary|overall|ultimately|finally"
-    r"|leaving(?: only)?|leaves(?: only| us with)?|but|actually|rather|instead"
-    r"|daher|donc|entonces|por lo tanto|logo|quindi|dunque|значит|sondern|mais|sino",
+    r"|leaving(?: only)?|leaves (?:only|us with)|(?:that|this|which) leaves|but|actually|rather|instead"
+    r"|daher|donc|entonces|por lo tanto|logo(?=,)|quindi|dunque|значит|sondern|mais|sino",
     # So do these, and they may themselves be denied.
     "claim": r"i(?: strongly| would)? (?:think|believe)|it'?s|it is|that'?s|that is|c'est"
     r"|it (?:was|would be|should be|must be|has to be)|(?:should|must|has to|would) be",
-    "reason": r"because|since|as(?! follows)|given(?: that)?|due to|for|where|which|who|when"
+    "reason": r"because|since|as(?! follows)|given(?: that)?|due to|for|where|who|when"
+    r"|which(?! (?:best |most closely )?(?:match|fit|correspond|align))"
     r"|while|whereas|although|though|even"
-    r"|considering|based on|weil|denn|da|car|parce que|porque|perche|потому",
+    r"|considering|based on|weil|denn|da(?= (?:der|die|das|er|sie|es|ein)\b)"
+    r"|car(?= (?:c'|l'|il|elle|on|le|la|les|un|une|(?-i:[A-Z]))\b)"
+    r"|parce que|porque|perche|потому",
     "next": r"(?:is |are |and )?(?:then )?followed by|and then|then|next(?: is| comes)?"
     r"|and finally|and lastly|lastly|after that",
     "good": r"(?:best )?(?:match(?:es|ing)?|fits?|corresponds?(?: to)?|best|better"
@@ -67,10 +74,10 @@ _SPOKEN = {
     "verb": r"were|has|have|had|does|do|did|can|could|might|may|shows?|showing|depicts?|displays?|features?|contains?"
     r"|describes?|mentions?|refers?|says?|states?|suggests?|presents?|includes?|involves?|represents?|looks?|captures?"
     r"|demonstrates?|illustrates?|makes?|begins?|starts?|ends?|happens?|comes?",
-    "det": r"the|an|der|die|das|la|le|el|lo|il|los|les",
+    "det": r"the|an|(?-i:a)|der|die|das|la|le|el|lo|il|los|les",
     "adverb": r"(?:most |very )?likely|(?:most )?(?:probably|definitely|clearly|certainly|obviously)"
-    r"|perhaps|maybe|possibly",
-    "filler": r"final(?:ly)?|my|most|only|just|to"
+    r"|perhaps|maybe|possibly|only",
+    "filler": r"final(?:ly)?|my|most|just|to"
     r"|of|in|that|this|all|simply|indeed|overall|most closely|closest|correct|right|single|final|accurate|logical"
     r"|chronological|too|still|here|both of these|it|therefore|each|\\w+text",
 }
@@ -83,29 +90,30 @@ _UNSPACED = {
     "oops": "更正|等等|重新考虑",
     "label": "答案|回答|故选|应选|选择|选|選択|選|正解|答え|정답|답|结论|結論",
     "reason": "因为|由于|因為|なぜなら|ので|왜냐하면|根据|视频中",
-    "then": "因此|所以|综上|故|于是|而是|应该是|其实|したがって|よって|따라서",
+    "then": "因此|所以|综上|故|于是|而是|(?<=,)是|应该是|其实|したがって|よって|따라서",
+    "claim": "认为是|觉得是|就是",
     "right": "正确|符合|対|正しい|맞",
     "either": "和|与|或者|或|及|还是|以及|と|または|와|과|또는",
     "next": "然后|接着|之后|再到|最后",
     "noun": "选项|選項|選択肢|视频|影片|片段|动画|動画|비디오|영상|顺序|順序|排序|순서|項|项|번",
     "is": "是|为|應為|应为|です|は|が|은|는|이|가",
-    "filler": "的|了|都|才|也|更|显然|明显|应该|应|我|最|可能|终|最终|就|个|正|입니다|り",
+    "filler": "的|了|吧|都|才|也|更|显然|明显|应该|应|我|最|可能|终|最终|就|个|正|입니다|り",
 }
 _SIGNS = {
     "right": "[✅✔✓☑]",
     "bad": "[❌✗✘✖]",
     "arrow": r"[-=\u2013\u2014]{0,4}>{1,3}|→|➜|➔|⇒|⟶|➡|<",
     "gap": r"\n[^\S\n]*\n\s*",
+    "dash": r"[-\u2013\u2014~]+|\|(?=\s?[❌✗✘✖✅✔✓☑])",
     "line": r"\n|\|",
     "stop": r"[.!;。…]+",
     "question": r"\?+",
     "comma": "[,、]",
     "is": "[:=]",
-    "dash": r"[-\u2013\u2014~]+",
     "open": r"[(\[{<«「【]",
     "close": r"[)\]}»」】]",
     "either": "[/&+]",
-    "space": r"[^\S\n]+|[#•·]",
+    "space": r"[^\S\n]+|[#•·\u2b50\U0001f000-\U0001faff]",
 }
 CJK_CHARS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 # A letter or digit of a script that is written with spaces.
@@ -414,7 +422,7 @@ class _Scan:
     def mark(self, at: int, mark: Mark) -> None:
         left, right = self.near(at - 1), self.near(at + 1)
         goes_on = self.goes_on(at, mark)
-        group = self.group if self.joins(at, left, right) and not goes_on else None
+        group = self.group if self.joins(at, mark, left, right) and not goes_on else None
         if group is None and self.alternative and not self.denied and self.groups[-1].sentence == self.sentence:
             group = self.groups[-1]
         if not (goes_on or self.licensed(mark, at, group is not None)):
@@ -431,12 +439,14 @@ class _Scan:
             group.loose = left.kind in ("either", "det") and (group.loose or len(group.values) == 1)
         group.values += mark.values
         past = self.near(at + 2) if right.kind == "close" else right
-        apart = goes_on or self.before_group.kind in _ALONE_BEHIND or self.before_group.text == ":"
+        colon = ":" in self.near(at).text or self.before_group.text == ":"
+        apart = goes_on or colon or self.before_group.kind in _ALONE_BEHIND
         ends = past.kind in _BREAK and (past.kind != "stop" or self.near(at + 2 + (past != right)).kind in _LINE | {""})
         group.head = group.head and _leads(mark, right)
         group.alone = apart and (ends or at - 1 == self.last_gap)
         told = past.kind in _PREDICATES and past.text not in (":", "=")
-        group.item = apart and not told and (mark.bracketed or right.text in (".", ":", ")"))
+        listed = mark.bracketed or mark.end > 0 or right.kind == "dash" or right.text in (".", ":", ")")
+        group.item = apart and not told and listed
         group.subject = right.kind in _PREDICATES and right.text not in (":", "=")
         if group.label == "then" and right.kind not in _CLOSED:
             group.label = ""
@@ -446,18 +456,22 @@ class _Scan:
     def goes_on(self, at: int, mark: Mark) -> bool:
         """Whether a mark is the next item of a list in one line: `A. Yellow B. Red`, `B. Red and D. Blue`."""
         right = self.near(at + 1)
-        if mark.force == "weak" or right.text not in (".", ")", ":") or self.near(at + 2).kind in _BREAK:
+        if right.text not in (".", ")", ":") or self.near(at + 2).kind in _BREAK:
+            return False
+        if mark.force == "weak" and right.text != ")" and self.near(at - 1).kind not in _LINE:
             return False
         last = self.groups[-1] if self.groups and self.groups[-1].item else None
         return last is not None and (
             self.near(at - 1).kind == "either" or [v + 1 for v in last.values] == [*mark.values]
         )
 
-    def joins(self, at: int, left: _Token, right: _Token) -> bool:
-        """Whether a mark goes on with the group before it: not where it begins a clause of its own."""
+    def joins(self, at: int, mark: Mark, left: _Token, right: _Token) -> bool:
+        """Whether a mark goes on with the group before it: not where it begins a clause, or an item, of its own."""
         if left.kind in _LINE:
+            before = self.near(at - 2).mark
             last = right.kind == "stop" and self.near(at + 2).kind in _LINE | {""}
-            return self.near(at - 2).mark is not None and (last or right.kind in _LINE | {"", "close"})
+            bare = before is not None and not (before.end or mark.end)
+            return bare and (last or right.kind in _LINE | {"", "close"})
         return not (left.kind == "comma" and self.begins_clause(at))
 
     def begins_clause(self, at: int) -> bool:
@@ -475,6 +489,8 @@ class _Scan:
             behind = self.near(at + 3 if self.near(at + 2).kind == "det" else at + 2)
             if right.kind == "either" and behind.mark:  # `the first and the third video`
                 return True
+            if joins and left.kind == "either" and right.kind in _CLOSED:  # `a or b`
+                return True
             return (self.only and self.first == at) or item or (self.label == "label" and right.kind in _CLOSED)
         free = self.label or joins or left.kind in _STARTS or left.text.lower() in (":", "both", "either")
         free = free or (left.kind in ("either", "adverb") and self.near(at - 2).kind in _STARTS)
@@ -484,7 +500,10 @@ class _Scan:
         if self.shunned or not free or followed or mark.end or listed:
             return bool(free) and not self.shunned
         return mark.force == "plain" and (
-            right.kind == "det" or self.label == "label" or _leads(mark, right) or CJK.match(right.text) is not None
+            right.kind == "det"
+            or self.label == "label"
+            or _leads(mark, right)
+            or (right.kind != "word" and CJK.match(right.text) is not None)
         )
 
 
@@ -492,7 +511,7 @@ def _leads(mark: Mark, right: _Token) -> bool:
     """Whether a mark that begins a text is followed as a pick is."""
     if right.kind in _CLOSED or right.text in (":", "=") or mark.end:
         return True
-    capital = right.kind == "word" and not right.text[:1].islower()
+    capital = right.kind == "word" and right.text[:1].isupper()
     return mark.force == "plain" and (right.kind == "det" or capital)
 
 

@@ -37,6 +37,10 @@ class CallFailed(Exception):
     """A call that got no usable reply, after the SDK's retries; another call may go better."""
 
 
+class NoReply(CallFailed):
+    """A call that got no reply at all: no connection, or none in time."""
+
+
 class Refused(Exception):
     """The endpoint will not judge this content; asking again is no use."""
 
@@ -94,7 +98,7 @@ class Judge:
         """Asks once (not counting the SDK's retries).
 
         Raises:
-            CallFailed: No usable reply came.
+            CallFailed: No usable reply came; `NoReply` where none came at all.
             Refused: The content was filtered.
             Unusable: Key, endpoint, model or quota do not allow any call.
         """
@@ -119,7 +123,8 @@ class Judge:
                 # A body that is no JSON is a reply that cannot be read, not a failed call.
                 return Reply("", self.model, 0, 0)
             except Exception as error:
-                raise CallFailed(self._clean(f"{type(error).__name__}: {error.__cause__ or error}")) from None
+                kind = NoReply if isinstance(error, openai.APIConnectionError) else CallFailed
+                raise kind(self._clean(f"{type(error).__name__}: {error.__cause__ or error}")) from None
 
     def _drop(self, sent: dict[str, Any], error: "APIStatusError") -> bool:
         """Forgets a parameter that the model rejects; whether the call is worth repeating without it."""

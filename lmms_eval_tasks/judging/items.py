@@ -27,7 +27,12 @@ def judge(item: Item, prompts: Sequence[str], read: Read, score: Score, repeats:
 
 
 def judge_unread(
-    item: Item, choices: Sequence[Any], prompts: Sequence[str], read: Read, score: Callable[[Sequence[Any]], Fields]
+    item: Item,
+    choices: Sequence[Any],
+    prompts: Sequence[str],
+    read: Read,
+    kind: str,
+    score: Callable[[Sequence[Any]], Fields],
 ) -> None:
     """Scores an item whose answers are choices; a judge is asked, once each, for those that rules could not read.
 
@@ -38,11 +43,12 @@ def judge_unread(
         choices: What rules read, one JSON-able value for each answer; None where they found no single choice.
         prompts: The judge's prompts, one for each answer.
         read: Turns a reply into a choice, an empty value when it says that there is none, None when it cannot be read.
+        kind: What a choice is, in words: equal answers to questions of other kinds share no verdict.
         score: From the choices, None or empty where there is none, to the ``score`` in percent and further fields.
     """
     judges = pool() if item["card"]["judge"] else None
     futures = [
-        judges.submit(prompt, read, 0, item["task"]) if judges and choice is None else None
+        judges.submit(prompt, read, 0, item["task"], kind) if judges and choice is None else None
         for choice, prompt in zip(choices, prompts, strict=True)
     ]
     item.finish = lambda: _chosen(choices, [future.result() if future else None for future in futures], score)

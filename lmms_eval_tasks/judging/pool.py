@@ -19,13 +19,16 @@ from tqdm import tqdm
 
 from lmms_eval_tasks import plugin, settings
 from lmms_eval_tasks.errors import PackError
-from lmms_eval_tasks.judging.client import MAX_TOKENS, CallFailed, Judge, Refused, Unusable
+from lmms_eval_tasks.judging.client import MAX_TOKENS, CallFailed, Judge, NoReply, Refused, Unusable
 from lmms_eval_tasks.judging.verdicts import Verdict, VerdictStore
 from lmms_eval_tasks.log import logger
 from lmms_eval_tasks.settings import Settings
 from lmms_eval_tasks.text import digest, text_hash
 
 REASKS = 3
+SILENCE = 20
+"""Calls in a row without any reply, after the SDK's retries, that end judging: each may take several timeouts."""
+
 CHARACTERS_PER_TOKEN = 4
 REPLY_TOKENS = 40
 NO_JUDGE = "no judge is configured"
@@ -70,6 +73,7 @@ class Pool:
         self.repeats = config.judge_repeats
         self._submitted = self._cached = self._characters = 0
         self._stopped = ""
+        self._silent = 0
         self._lock = threading.Lock()
         self._pending: dict[str, Future[Verdict]] = {}
         if self.judge is not None:
@@ -77,7 +81,7 @@ class Pool:
             self._store = VerdictStore(config.root / "judgements" / name)
             self._workers = _Workers(max(1, config.judge_concurrency // _ranks()))
 
-    def submit(self, prompt: str, read: Read, repeat: int, task: str) -> "Future[Verdict]":
+    def submit(self, prompt: str, read: Read, repeat: int, task: str, kind: str = "") -> "Future[Verdict]":
         """Asks the judge in the background, or finds the verdict on disk or in flight.
 
         Args:
@@ -85,6 +89,7 @@ class Pool:
             read: Turns a reply's text into a JSON-able value, None when it cannot be read.
             repeat: Number of the repeat; equal prompts with equal repeats are asked once.
             task: Name of the task that the usage is counted for.
+            kind: Tells apart what ``read`` makes of one reply, where equal prompts are read in several ways.
 
         Returns:
             A future that ends with a verdict, never with an error.
@@ -92,7 +97,7 @@ class Pool:
         if self.judge is None:
             return _done(Verdict(None, reason=self._no_judge))
         parameters = [self.judge.model, self.judge.endpoint, self.judge.temperature, MAX_TOKENS]
-        key = digest([*parameters, prompt, repeat])
+        key = digest([*parameters, prompt, repeat, *filter(None, [kind])])
         with self._lock:
             if self._stopped == INTERRUPTED:
                 # Whoever submits now has begun anew.
@@ -142,7 +147,7 @@ class Pool:
         except KeyboardInterrupt:
             self.stop(INTERRUPTED)
             raise
-        self._submitted = self._cached = self._characters = 0
+        self._submitted = self._cached = self._characters = self._silent = 0
         self._stopped = ""
 
     def stop(self, reason: str) -> None:
@@ -171,8 +176,12 @@ class Pool:
                 reply = self.judge.ask(prompt)
             except Unusable as error:
                 return replace(verdict, reason=self._give_up(str(error)))
+            except NoReply as error:
+                return replace(verdict, reason=self._unanswered(error))
             except (CallFailed, Refused) as error:
+                self._silent = 0
                 return replace(verdict, reason=f"{type(error).__name__}: {error}")
+            self._silent = 0
             plugin.log_usage(reply.model, task, reply.input_tokens, reply.output_tokens)
             verdict = replace(
                 verdict,
@@ -185,6 +194,14 @@ class Pool:
                 self._store.put(key, verdict)
                 return verdict
         return replace(verdict, reason=f"unreadable after {1 + REASKS} replies")
+
+    def _unanswered(self, error: NoReply) -> str:
+        with self._lock:
+            self._silent += 1
+            ends = self._silent >= SILENCE
+        if ends:
+            self._give_up(f"no reply to {SILENCE} calls in a row ({error})")
+        return f"CallFailed: {error}"
 
     def _give_up(self, reason: str) -> str:
         assert self.judge is not None

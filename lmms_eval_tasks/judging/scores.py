@@ -59,7 +59,7 @@ def _pairs(text: str) -> tuple[list[tuple[str, Any]], str]:
     while start >= 0:
         found: list[tuple[str, Any]] = []
         try:
-            _, end = json.JSONDecoder(object_pairs_hook=found.extend).raw_decode(text, start)
+            _, end = json.JSONDecoder(strict=False, object_pairs_hook=found.extend).raw_decode(text, start)
         except (ValueError, RecursionError):
             start = text.find("{", start + 1)
         else:

@@ -220,18 +220,26 @@ def _dev(path: Path, stem: str, category: str) -> _Part:
 
 
 def _test(paths: Sequence[Path]) -> _Part:
-    """Questions of the test set, with what the files behind the first of `_TEST` add to them."""
+    """Questions of the test set, with what the files behind the first of `_TEST` add to them.
+
+    Raises:
+        PackError: Files contradict each other on options or answers; all such questions are named.
+    """
     merged: list[tuple[str, Question]] = []
+    problems: list[str] = []
     for path in paths:
         more = all(path.name.lower() != names[0] for names in _TEST)
         for name, question in _named(path, _questions(path)).items():
             same = [place for place, (_, other) in enumerate(merged) if more and _is_same(question, other)]
             for place in same:
                 known, other = merged[place]
+                problems += [f"{known}: {path.name} has other {what}" for what in _contradictions(question, other)]
                 given = {key: value for key, value in other.model_dump().items() if value}
                 merged[place] = known, question.model_copy(update=given)
             if not same:
                 merged.append((name, question))
+    if problems:
+        raise PackError(listing(f"{paths[0]}: files beside it contradict it. Keep one of each two", problems))
     return _Part("test", None, False, dict(merged))
 
 
@@ -240,6 +248,16 @@ def _is_same(one: Question, other: Question) -> bool:
     if one.question_id is not None and other.question_id is not None:
         return one.question_id == other.question_id
     return (one.video, one.question, one.candidates) == (other.video, other.question, other.candidates)
+
+
+def _contradictions(one: Question, other: Question) -> list[str]:
+    """What two files say differently of one multiple-choice question."""
+    if not (one.candidates and other.candidates):
+        return []
+    if one.candidates != other.candidates:
+        return ["candidates"]
+    right = {tuple(_letters(of.answer, one.candidates, False)) for of in (one, other) if of.answer}
+    return ["answer"] if len(right) > 1 else []
 
 
 def _reorganised(path: Path) -> _Part:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from lmms_eval_tasks.errors import PackError
-from lmms_eval_tasks.reporting.bootstrap import LEAST_VIDEOS
+from lmms_eval_tasks.reporting.bootstrap import LEAST_FOR_DIFFERENCE
 from lmms_eval_tasks.reporting.raters import Rater, Rating, items_of, raters
 from lmms_eval_tasks.results.items import Item, mean
 
@@ -214,8 +214,8 @@ def compare(rows: Sequence[Row], level: Level) -> dict[str, Any]:
 
 
 def _resamples(videos: Sequence[_Array]) -> Iterator[_Array]:
-    """Indices of the rows of as many videos, drawn with replacement; none where there are fewer than `LEAST_VIDEOS`."""
-    if len(videos) >= LEAST_VIDEOS:
+    """Indices of the rows of as many videos, drawn with replacement; none below `LEAST_FOR_DIFFERENCE` videos."""
+    if len(videos) >= LEAST_FOR_DIFFERENCE:
         dice = np.random.default_rng(SEED)
         for _ in range(RESAMPLES):
             yield np.concatenate([videos[of] for of in dice.integers(len(videos), size=len(videos))])
@@ -224,7 +224,7 @@ def _resamples(videos: Sequence[_Array]) -> Iterator[_Array]:
 def _interval(values: Sequence[float]) -> dict[str, Any]:
     defined = [value for value in values if not math.isnan(value)]
     if not values:
-        return {"low": None, "high": None, "reason": f"no interval from fewer than {LEAST_VIDEOS} videos"}
+        return {"low": None, "high": None, "reason": f"no interval from fewer than {LEAST_FOR_DIFFERENCE} videos"}
     if len(defined) < ENOUGH * len(values):
         return {"low": None, "high": None, "reason": "too many resamples are without it for an interval"}
     low, high = np.percentile(defined, INTERVAL)

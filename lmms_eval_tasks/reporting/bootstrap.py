@@ -21,9 +21,12 @@ SEED = 0
 LEVEL = 95
 """Of intervals, in percent."""
 
-LEAST_VIDEOS = 6
-"""Below so many videos behind any of a score's means there is no interval: all of five point to the same side by chance
-in one of 16 cases, which is more than an interval of 95 percent may leave out."""
+LEAST_VIDEOS = 2
+"""Below so many videos behind any of a score's means there is no interval."""
+
+LEAST_FOR_DIFFERENCE = 6
+"""Below so many no two runs are told apart: all of five videos point to the same side by chance in one of 16 cases,
+which is more than an interval of 95 percent may leave out."""
 
 FEW_VIDEOS = 20
 """Below so many, a percentile interval is known to be too narrow."""
@@ -129,7 +132,7 @@ def intervals(observations: Iterable[Observation], combined: Combined) -> dict[s
     """The interval of each score that rests on `LEAST_VIDEOS` or more."""
     observations = list(observations)
     sums = add_up(observations, sorted({video for video, _, _ in observations}))
-    sound = _sound(sums, combined)
+    sound = _sound(sums, combined, LEAST_VIDEOS)
     return {name: _middle(of) for name, of in resampled(sums, combined).items() if name in sound} if sound else {}
 
 
@@ -142,12 +145,12 @@ def differences(one: Iterable[Observation], other: Iterable[Observation], combin
         combined: The room's function.
 
     Returns:
-        Those of the scores that both have, and that rest on `LEAST_VIDEOS` or more.
+        Those of the scores that both have, and that rest on `LEAST_FOR_DIFFERENCE` or more.
     """
     both = list(one), list(other)
     videos = sorted({video for of in both for video, _, _ in of})
     sums = [add_up(of, videos) for of in both]
-    sound = _sound(sums[0], combined) & _sound(sums[1], combined)
+    sound = set.intersection(*(_sound(of, combined, LEAST_FOR_DIFFERENCE) for of in sums))
     if not sound:
         return {}
     points = [point(of, combined) for of in sums]
@@ -168,9 +171,9 @@ def _middle(values: Array) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _sound(sums: Sums, combined: Combined) -> set[str]:
+def _sound(sums: Sums, combined: Combined, least: int) -> set[str]:
     """Names of the scores whose means rest on enough videos each: what depends on another one comes out as NaN."""
-    enough = np.count_nonzero(sums.numbers, axis=0) >= LEAST_VIDEOS
+    enough = np.count_nonzero(sums.numbers, axis=0) >= least
     marks = {name: np.array([1.0 if of else np.nan]) for name, of in zip(sums.names, enough, strict=True)}
     return {name for name, of in combined(marks).items() if not np.isnan(of[0])}
 

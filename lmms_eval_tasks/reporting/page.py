@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from lmms_eval_tasks import __version__
-from lmms_eval_tasks.reporting.bootstrap import FEW_VIDEOS, LEAST_VIDEOS, LEVEL, RESAMPLES, Interval
+from lmms_eval_tasks.reporting.bootstrap import FEW_VIDEOS, LEAST_FOR_DIFFERENCE, LEVEL, RESAMPLES, Interval
 from lmms_eval_tasks.reporting.html import Html, joined, tag
 from lmms_eval_tasks.reporting.layout import task_name
 from lmms_eval_tasks.reporting.plots import Drawing
@@ -171,8 +171,8 @@ def _notes(filled: Filled) -> Html | None:
 def _few(row: Scored) -> list[str]:
     if row.videos >= FEW_VIDEOS:
         return []
-    return [f"{row.videos} videos with a score: intervals from so few are too narrow, and none is given for what rests "
-            f"on fewer than {LEAST_VIDEOS}"]  # fmt: skip
+    return [f"{row.videos} videos with a score: intervals from so few are too narrow, and no two runs are told apart "
+            f"by what rests on fewer than {LEAST_FOR_DIFFERENCE}"]  # fmt: skip
 
 
 def _differences(tables: Iterable[Filled]) -> Html:
@@ -191,8 +191,8 @@ def _differences(tables: Iterable[Filled]) -> Html:
 def _pairs(filled: Filled) -> Html:
     columns = [column for column in filled.columns if any(column in pair.differences for pair in filled.pairs)]
     if not columns:
-        text = f"{filled.table.title}: no difference has an interval, each rests on fewer than {LEAST_VIDEOS} videos."
-        return tag("p", text)
+        why = f"each score rests on fewer than {LEAST_FOR_DIFFERENCE} videos"
+        return tag("p", f"{filled.table.title}: no two runs are told apart, {why}.")
     rows = [
         tag(
             "tr",
@@ -325,9 +325,10 @@ def _reading() -> Html:
                 f"{LEVEL} % intervals": f"Below each score, from {RESAMPLES:,} bootstrap resamples in which whole "
                 "videos are drawn, with all their questions, and the score is computed anew (percentiles). They "
                 "say how much the choice of videos matters, not what another judging or sampling of answers would "
-                f"change. There is none for a score that rests on fewer than {LEAST_VIDEOS} videos.",
+                f"change, and are too narrow from fewer than {FEW_VIDEOS} videos.",
                 "Differences": "Paired: only questions that both runs have scored count, and each resample draws the "
-                "same videos for both. p is twice the smaller share of resamples on one side of 0. Nothing is "
+                f"same videos for both; there is none from fewer than {LEAST_FOR_DIFFERENCE} videos. p is twice the "
+                "smaller share of resamples on one side of 0. Nothing is "
                 "corrected for the number of comparisons: of twenty between equal models, one is clear by chance.",
                 "Bold scores": "Ahead of every other run of the table, each of these differences clear of 0. Where "
                 "none is bold, no run is shown to be the best. Rows keep the order in which the runs were given.",

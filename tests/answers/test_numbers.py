@@ -15,6 +15,17 @@ _SHARED = Path(__file__).parents[3] / "shared" / "cases" / "mvpbench_answers.jso
 
 # By family: answers that pick one of three videos.
 _NUMBERS = {
+    "what surrounds it": [
+        ("The car is in video 3.", 3),
+        ("Only 2", 2),
+        ("2 only", 2),
+        ("👉 2", 2),
+        ("The worst video is 3.", None),
+        ("least bright: 2", None),
+        ("The best option is video 1, the worst option is video 3.", 1),
+        ("first or second", None),
+        ("Video 1 - a dog\nVideo 2 - a cat\nVideo 3 - a car", None),
+    ],
     "bare": [
         ("1", 1),
         ("1.", 1),

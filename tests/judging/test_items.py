@@ -13,7 +13,7 @@ def scored(choices, judge=True, score=None):
     """An item whose answers were read as the choices; the judge's prompt for answer k is "k"."""
     item = Item(id="a", task="mvpbench", status="unjudged", card={"judge": pool().describe() if judge else None})
     score = score or (lambda values: {"score": 100 * sum(value == [2] for value in values) / len(values), "first": 0})
-    judge_unread(item, choices, [str(k) for k in range(len(choices))], NUMBERS.get, score)
+    judge_unread(item, choices, [str(k) for k in range(len(choices))], NUMBERS.get, "number", score)
     assert "score" not in item
     return item.settle()
 
@@ -55,7 +55,7 @@ def test_a_judge_that_has_gone_since_the_run_is_a_missing_verdict(judge_server, 
     card = {"judge": pool().describe()}
     monkeypatch.delenv("LMMS_EVAL_TASKS_JUDGE_MODEL")
     item = Item(id="a", task="mvpbench", card=card)
-    judge_unread(item, [None], ["0"], NUMBERS.get, lambda values: {"score": 0})
+    judge_unread(item, [None], ["0"], NUMBERS.get, "number", lambda values: {"score": 0})
     settle([item])
     assert (item["status"], item["reason"]) == ("unjudged", "no judge is configured") and "score" not in item
 

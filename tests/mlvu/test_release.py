@@ -253,6 +253,10 @@ QUESTIONS = {
     "Only give the best option.",
     "points": "What colour is it?\nA. Yellow\nB. Red\nC. Green\nD. Blue\n",
     "one line": "What colour is it? (A) Yellow (B) Red (C) Green (D) Blue",
+    "small letters": "What colour is it?\n(a) Yellow\n(b) Red\n(c) Green\n(d) Blue",
+    "choices": "What colour is it?\nChoices: A: Yellow, B: Red, C: Green, D: Blue",
+    "the word option": "What colour is it? Option A: Yellow Option B: Red Option C: Green Option D: Blue",
+    "other line ends": "What colour is it?\r\n(A) Yellow\r\n(B) Red\r\n(C) Green\r\n(D) Blue\r\n",
 }
 
 
@@ -260,6 +264,20 @@ QUESTIONS = {
 def test_options_that_are_written_into_a_question_are_taken_out(tmp_path, name):
     [row] = release.read(write(tmp_path, copy=[change(WRITTEN, question=QUESTIONS[name])])).rows["mc_dev"]
     assert row["question"] == "What colour is it?"
+
+
+@pytest.mark.parametrize("answer", ["B", "b", "(B)", "(b)", "B.", "B)", "(B) Red", "B. Red", "Red", " Red "])
+@pytest.mark.parametrize("lettered", [False, True])
+def test_answers_of_the_reorganised_copy(tmp_path, answer, lettered):
+    candidates = ["A. Yellow", "B. Red", "C. Green", "D. Blue"] if lettered else WRITTEN["candidates"]
+    [row] = release.read(write(tmp_path, copy=[change(WRITTEN, answer=answer, candidates=candidates)])).rows["mc_dev"]
+    assert (row["letters"], row["answer"]) == (["B"], "Red")
+
+
+@pytest.mark.parametrize("answer", ["E", "e", "(A) Red", "B. Yellow", "A or B", "2"])
+def test_answers_that_name_no_option(tmp_path, answer):
+    [row] = release.read(write(tmp_path, copy=[change(WRITTEN, answer=answer)])).rows["mc_dev"]
+    assert (row["letters"], row["excluded"]) == ([], f"the answer {answer!r} is not among the candidates")
 
 
 def test_events_of_a_question_are_no_options(tmp_path):
@@ -295,7 +313,15 @@ REFUSED = {
     ),
     "an id twice": ({"test_multi_choice_tasks": [SIX, change(SIX, video="w"), SIX]}, "AR_0: rows 0, 1, 2"),
     "an id twice in a copy": ({"copy.jsonl": [WRITTEN, WRITTEN]}, "PQA_0: rows 0, 1"),
-    "a broken line": ({"copy.jsonl": [WRITTEN]}, "copy.jsonl, line 2: not JSON"),
+    "a broken line": ({"copy.jsonl": [WRITTEN]}, "copy.jsonl, line 2, column 2: not JSON"),
+    "two answers": (
+        {"test_multi_choice_tasks": [SIX], "test_mcq_gt": [change(SIX, answer="u")]},
+        "contradict it.*AR_0: test_mcq_gt.json has other answer",
+    ),
+    "an answer to other options": (
+        {"test_multi_choice_tasks": [change(SIX, answer=...)], "test_mcq_gt": [change(SIX, candidates=list("abcdef"))]},
+        "AR_0: test_mcq_gt.json has other candidates",
+    ),
     "both forms of the dev set": ({"1_plotQA": [ROW], "copy": [WRITTEN]}, "plot_qa of mc_dev is in .*1_plotQA"),
     "both forms of the test set": (
         {"test_mcq_gt": [SIX], "copy": [change(WRITTEN, candidates=list("abcdef"), task_type="anomaly_reco")]},

@@ -152,11 +152,14 @@ def test_of_equal_models_about_one_pair_in_twenty_differs():
     assert 2 <= clear <= 22
 
 
-@pytest.mark.parametrize("videos, given", [(0, False), (1, False), (5, False), (6, True)])
-def test_no_interval_from_too_few_videos(videos, given):
+@pytest.mark.parametrize(
+    "videos, interval, difference",
+    [(0, False, False), (1, False, False), (2, True, False), (5, True, False), (6, True, True)],
+)
+def test_too_few_videos_give_no_interval_or_no_difference(videos, interval, difference):
     of = [(f"video_{number}", "mean", float(number)) for number in range(videos)] * 9
-    assert bool(intervals(of, dict)) == given
-    assert bool(differences(of, shifted(of, 1), dict)) == given
+    assert bool(intervals(of, dict)) == interval
+    assert bool(differences(of, shifted(of, 1), dict)) == difference
 
 
 def test_a_score_needs_enough_videos_behind_each_of_its_means():

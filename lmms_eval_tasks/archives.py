@@ -1,5 +1,6 @@
 """Unpacking zip archives that come from elsewhere: safely, whole or not at all, and once."""
 
+import errno
 import lzma
 import os
 import shutil
@@ -18,6 +19,10 @@ from lmms_eval_tasks.text import digest
 # and texts to a twentieth, a bomb to a thousandth and less.
 _RATIO = 100
 _ALWAYS = 1 << 26
+
+# What reading damaged archives ends in beside errors of its own: a place before the file's beginning (bytes are missing
+# before it), and bz2's "Invalid data stream", which has no number.
+_DAMAGED = (errno.EINVAL, None)
 
 # Seconds after which what a killed process left is removed; one that is still at work is younger.
 _ABANDONED = 24 * 3600
@@ -46,11 +51,17 @@ def unpacked(archive: Path, place: Path) -> Path:
                 _check(archive, members, place)
                 _unpack(archive, file, members, folder)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, NotImplementedError) as error:
-        raise PackError(f"{archive}: a damaged archive ({error}). Get it again from its source") from None
+        raise PackError(_damaged(archive, error)) from None
     except OSError as error:
+        if error.errno in _DAMAGED:
+            raise PackError(_damaged(archive, error)) from None
         raise PackError(f"{archive}: cannot be unpacked into {place} ({error}). Free space there, or unpack it "
                         "yourself and give the folder") from None  # fmt: skip
     return folder
+
+
+def _damaged(archive: Path, error: Exception) -> str:
+    return f"{archive}: a damaged archive ({error}). Get it again from its source"
 
 
 def _name(info: zipfile.ZipInfo) -> str | None:

@@ -84,6 +84,10 @@ def flipped(data):
     return data[:spot] + bytes([data[spot] ^ 255]) + data[spot + 1 :]
 
 
+def without_bytes(data):
+    return data[:20] + data[40:]
+
+
 def other_checksum(data):
     spot = data.index(b"PK\1\2") + 16
     return data[:spot] + b"\0\0\0\0" + data[spot + 4 :]
@@ -96,13 +100,26 @@ def unknown_method(data):
     return data
 
 
-@pytest.mark.parametrize("damage", [truncated, flipped, other_checksum, unknown_method, lambda _: b"", lambda _: b"PK"])
+DAMAGES = [truncated, flipped, without_bytes, other_checksum, unknown_method, lambda _: b"", lambda _: b"PK"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_archive_is_one_clear_error_and_leaves_nothing(tmp_path, damage):
     archive = pack(tmp_path / "a.zip", FILES)
     archive.write_bytes(damage(archive.read_bytes()))
     with pytest.raises(PackError, match=r"a\.zip: a damaged archive"):
         unpacked(archive, tmp_path / "place")
     assert not list(tmp_path.glob("place/*")) and not list(tmp_path.glob("place/.*"))
+
+
+def test_damaged_bz2_is_no_matter_of_space(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("a.mp4", bytes(range(256)) * 40)
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    data[80] ^= 255
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(PackError, match=r"a\.zip: a damaged archive \(Invalid data stream\)"):
+        unpacked(tmp_path / "a.zip", tmp_path / "place")
 
 
 def test_an_encrypted_archive_is_refused(tmp_path):

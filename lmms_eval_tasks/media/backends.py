@@ -73,8 +73,6 @@ BACKENDS: Mapping[str, Backend] = {
 """Backend, by its name on the command line -> what decides its frames."""
 
 ALIASES: Mapping[str, str] = {
-    "qwen2_5_vl_chat": "qwen2_5_vl",
-    "qwen3_vl_chat": "qwen3_vl",
     "gemini_api": "gemini",
     "openai_compatible": "openai",
     "openai_compatible_chat": "openai",

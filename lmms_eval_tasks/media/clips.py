@@ -21,7 +21,10 @@ PATIENCE_S = 120.0
 BLOCK = 1 << 16
 """Bytes that are read at each of three places to tell sources apart."""
 
-REMEDY = "get the file again from its source, or convert it: ffmpeg -i IN -c:v libx264 -pix_fmt yuv420p OUT.mp4"
+REMEDY = (
+    "get the file again from its source, or convert it: ffmpeg -i IN -c:v libx264 -pix_fmt yuv420p OUT.mp4; or take it "
+    "away, and set LMMS_EVAL_TASKS_ON_MISSING_VIDEO=skip to run without its questions"
+)
 
 _unreadable: dict[Path, dict[str, str]] = {}
 

@@ -18,6 +18,8 @@ HELD = 128
 STALE_S = 3600.0
 """Age at which an unfinished file is nobody's any more."""
 
+_ABSENT = (FileNotFoundError, NotADirectoryError)
+
 UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 _held: OrderedDict[Path, BinaryIO] = OrderedDict()
@@ -48,7 +50,7 @@ def hold(clip: Path) -> bool:
     """
     try:
         file = clip.open("rb")
-    except FileNotFoundError:
+    except _ABSENT:
         return False
     if not (_lock(file, fcntl.LOCK_SH | fcntl.LOCK_NB) and os.fstat(file.fileno()).st_nlink and seal.intact(file)):
         file.close()
@@ -63,7 +65,7 @@ def whole(clip: Path) -> bool:
     try:
         with clip.open("rb") as file:
             return seal.intact(file)
-    except FileNotFoundError:
+    except _ABSENT:
         return False
 
 

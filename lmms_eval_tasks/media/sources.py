@@ -17,6 +17,9 @@ EXTENSIONS = (
 )
 """Endings of video files, in the order in which they are preferred."""
 
+# In bytes; a longer one is on no disk, and asking for it is an error.
+_LONGEST_NAME = 255
+
 
 class Videos:
     """The video files below some folders; an earlier folder wins over a later one.
@@ -51,7 +54,9 @@ class Videos:
         check_name(name)
         found = next((path for root in self._roots if (path := root.find(name))), None)
         if found is None and self._own is not None:
-            paths = (self._own / f"{stem(name)}{extension}" for extension in EXTENSIONS)
+            # Two videos may differ in their endings alone.
+            endings = (PurePosixPath(name).suffix.lower(), *EXTENSIONS)
+            paths = (self._own / f"{stem(name)}{ending}" for ending in endings)
             found = next((path for path in paths if path.is_file()), None)
         return found
 
@@ -94,11 +99,12 @@ def check_name(name: str) -> None:
     """Refuses a video name that is no plain relative path.
 
     Raises:
-        PackError: It is empty, absolute, has ``..``, a backslash, a drive letter or a control character.
+        PackError: It is empty, absolute, too long, has ``..``, a backslash, a drive letter or a control character.
     """
     parts = name.split("/")
+    too_long = any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts)
     tricky = re.search(r"[\x00-\x1f\x7f\\]", name) or re.match(r"[A-Za-z]:", name)
-    if tricky or not name.strip() or any(part in ("", ".", "..") for part in parts):
+    if tricky or too_long or not name.strip() or any(part in ("", ".", "..") for part in parts):
         raise PackError(f"{name!r} is no name of a video: a plain file name is needed, perhaps with sub-folders")
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +133,11 @@ def read(source: Path) -> Release:
         if not mine:
             release.notes.append(f"{subtask}: no .jsonl of it below {source}")
             continue
-        rows = _rows(subtask, [(file, _clips(file, files, named)) for file in mine], release)
+        rows = list(_rows(subtask, [(file, _clips(file, files, named)) for file in mine], release))
+        same = [row.id for row in rows if row.reference and row.videos[0] in row.videos[1:]]
+        if same:
+            release.notes.append(f"{subtask}: the reference is also a candidate in {len(same)} questions, such as "
+                                 f"{same[0]}: a name that lies in several folders is taken for one clip")  # fmt: skip
         release.rows[subtask] = [row.model_dump() for row in rows]
     number = sum(map(len, release.rows.values()))
     if number != QUESTIONS:
@@ -244,6 +249,8 @@ def _lines(path: Path) -> list[dict[str, Any] | str]:
 def _object(line: str) -> dict[str, Any] | str:
     try:
         value = json.loads(line)
+        # Half of a surrogate pair is JSON, and no text that a file can hold.
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         return f"not JSON ({error})"
     return value if isinstance(value, dict) else f"an object is needed, not {type(value).__name__}"
@@ -394,14 +401,14 @@ def _numbers(value: Any) -> list[int]:
 
 def _place(subtask: str, video: str, beside: Path, clips: Videos, videos: dict[str, Path]) -> str:
     """A clip's name in the dataset; notes its file, where there is one."""
-    name = f"{subtask}/{video}"
     exact = beside / video
     path = exact if exact.is_file() else clips.find(video)
-    if path is not None and videos.setdefault(name, path) != path:
-        # Two files of questions in one subtask, each with its own clips.
-        name = f"{subtask}/{beside.name}/{video}"
-        videos[name] = path
-    return name
+    if path is None:
+        return f"{subtask}/{video}"
+    # Files of questions in one subtask, each with its own clips, are told apart by the folders that they are in.
+    folders = (beside.parts[len(beside.parts) - depth :] for depth in count())
+    names = ("/".join((subtask, *of, video)) for of in folders)
+    return next(name for name in names if videos.setdefault(name, path) == path)
 
 
 def _hidden(path: Path) -> bool:

@@ -11,9 +11,16 @@ from lmms_eval_tasks.mvpbench.metrics import RANKINGS
 HIGHEST = 10.0
 # Splicing asks for the order from beginning to end; clarity from highest to lowest.
 _ASCENDING = ("caption_guided_splicing", "caption_free_splicing")
-_NUMBER = r"(?<![\w.,:-])(\d+(?:\.\d+)?)(?![\w:]|[.,-]\d)"
-_OF_TEN = re.compile(r"\s*(?:/|out of)\s*10(?:\.0)?\b")
-_LABELLED = re.compile(rf"\b(?:score|rating|rate)\b[^\d\n]{{0,20}}?{_NUMBER}", re.IGNORECASE)
+_NUMBER = r"(?<![\w.-])(?<!\d[,:])(\d+(?:\.\d+)?)(?![\w:]|[.,-]\d)"
+# What says of which scale a score is: `of 10`, `from 0 to 10`.
+_SCALE = re.compile(r"\s{0,4}(?:/|(?:out )?of)\s{0,4}10(?:\.0)?\b|(?<![\d.])0\s{0,4}(?:to|and|[-–])\s{0,4}10\b")
+_STATED = re.compile(
+    rf"\b(?:score|rating|rate)\b[^\d\n]{{0,20}}?{_NUMBER}(?!\s{{0,4}}(?:to|and|or|–)\s{{0,4}}\d)"
+    rf"|^[ \t]{{0,4}}{_NUMBER}\.?[ \t]{{0,4}}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Differences that are equal but for the rounding of floats are equal.
+_PLACES = 6
 
 
 def captions(doc: Mapping[str, Any]) -> Program:
@@ -34,9 +41,9 @@ def scores(doc: Mapping[str, Any]) -> Program:
 
 def read_score(reply: str) -> float | None:
     """The score from 0 to 10 that a reply gives; None where it gives none, or several."""
-    text = _OF_TEN.sub("", reply.replace("*", ""))
-    found = _LABELLED.findall(text) or re.findall(_NUMBER, text)
-    values = {float(number) for number in found}
+    text = _SCALE.sub("", reply.replace("*", ""))
+    stated = [labelled or alone for labelled, alone in _STATED.findall(text)]
+    values = {float(number) for number in stated or re.findall(_NUMBER, text)}
     return values.pop() if len(values) == 1 and max(values) <= HIGHEST else None
 
 
@@ -55,7 +62,7 @@ def choice(subtask: str, given: Sequence[float | None], reference: bool) -> str:
     known = [value for value in given if value is not None]
     if len(known) < len(given):
         return ""
-    values = [-abs(value - known[0]) for value in known[1:]] if reference else known
+    values = [-round(abs(value - known[0]), _PLACES) for value in known[1:]] if reference else known
     order = sorted(range(len(values)), key=lambda place: values[place], reverse=subtask not in _ASCENDING)
     if subtask in RANKINGS:
         return ", ".join(str(place + 1) for place in order) if len(set(values)) == len(values) else ""

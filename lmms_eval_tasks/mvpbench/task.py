@@ -161,6 +161,7 @@ def judge(question: Item, repeats: int = 1) -> None:
         [read_choice(answer, subtask, candidates) for answer in answers],
         list(map(prompts.extraction, answers)),
         read=lambda reply: read_reply(reply, subtask, candidates),
+        kind=f"order of {candidates}" if subtask in metrics.RANKINGS else "number",
         score=lambda choices: {
             "score": items.mean(100.0 * (choice == gold) for choice in choices),
             "first": items.mean(float(choice == metrics.first_option(gold)) for choice in choices),

@@ -50,7 +50,7 @@ def test_table_has_what_the_readme_promises():
     ("model", "arguments", "expected"),
     [
         ("qwen3_vl", "pretrained=x,max_num_frames=128", None),
-        ("qwen3_vl_chat", "pretrained=x, max_num_frames=128", None),
+        ("qwen3_vl", "pretrained=x, max_num_frames=128", None),
         ("qwen3_vl", {"max_num_frames": 128}, None),
         (
             "qwen3_vl",

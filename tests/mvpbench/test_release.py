@@ -145,6 +145,8 @@ INVALID = {
     "an order with gaps": (line(ORDER, answer="1, 2, 4"), "no order of 3 videos", "clarity"),
     "an order in words": (line(ORDER, answer="second, first, third"), "no order of 3 videos", "clarity"),
     "no JSON": ('{"id": ', "not JSON"),
+    "half a surrogate pair": (json.dumps(line()).replace("Ref", "\\ud800"), "surrogates not allowed"),
+    "a name that no disk takes": (line(video_options=["a" * 256, "b.mp4", "c.mp4"]), "is no name of a video"),
     "no object": ("[1]", "an object is needed, not list"),
     "JSON nested too deeply": ("[" * 100000, "not JSON"),
 }
@@ -296,6 +298,33 @@ def test_several_files_of_a_subtask_are_counted_on_and_a_copy_is_passed_over(tmp
     assert read[0]["videos"][0] == "weather/a.mp4" and read[2]["videos"][0] == "weather/snow/a.mp4"
     assert found.videos["weather/a.mp4"] == rain / "a.mp4"
     assert found.videos["weather/snow/a.mp4"] == tmp_path / "weather/snow/a.mp4"
+
+
+def test_files_in_folders_of_one_name_keep_their_own_clips(tmp_path):
+    for number in "123":
+        folder = write(tmp_path / "weather" / number / "clips" / "q.jsonl", line(ORDER, answer=number))
+        (folder / "a.mp4").write_text(number)
+    found = release.read(tmp_path)
+    shown = [(row["gold"], found.videos[row["videos"][0]].read_text()) for row in found.rows["weather"]]
+    assert shown == [([1], "1"), ([2], "2"), ([3], "3")]
+
+
+def test_clips_that_differ_in_their_endings_alone_stay_apart(tmp_path, home):
+    place = write(tmp_path / "weather" / "q.jsonl", line(ORDER, answer="1", video_options=["a.mp4", "a.mov", "b.avi"]))
+    for name in ("a.mp4", "a.mov", "b.avi"):
+        (place / name).write_text(name)
+    prepare("mvpbench", tmp_path)
+    prepared = canonical.opened("mvpbench")
+    assert [prepared.video(name).read_text() for name in prepared.video_names()] == ["a.mp4", "a.mov", "b.avi"]
+
+
+def test_a_reference_that_is_also_a_candidate_is_noted(tmp_path):
+    found, rows_read = read_one(tmp_path, PAIRING, line(id="00460_s.mp4"))
+    assert all(row["excluded"] is None for row in rows_read)
+    [note] = [note for note in found.notes if "also a candidate" in note]
+    assert note.startswith(
+        "multiview_pairing: the reference is also a candidate in 1 questions, such as multiview_pairing/1"
+    )
 
 
 def test_zips_lie_in_folders_and_in_zips(tmp_path, home):

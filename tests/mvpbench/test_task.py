@@ -227,6 +227,15 @@ def test_a_judge_that_finds_no_choice_settles_it(docs, judge_server):
     assert len(judge_server.requests) == 1
 
 
+@pytest.mark.parametrize("order", [("weather", "clarity"), ("clarity", "weather")])
+def test_equal_answers_share_a_verdict_only_where_it_is_read_alike(docs, judge_server, order):
+    judge_server.reply = lambda body, n: "2"
+    read = {subtask: settled(of(docs, subtask), UNREADABLE)["choices"] for subtask in order}
+    assert read == {"weather": [[2]], "clarity": [[]]}
+    assert settled(of(docs, "brightness"), UNREADABLE)["choices"] == [[2]]
+    assert len(judge_server.requests) == 2
+
+
 def test_an_unreadable_reply_is_asked_for_again(docs, judge_server):
     judge_server.reply = lambda body, n: "Well …" if n < 2 else "3"
     assert settled(of(docs, "weather"), UNREADABLE)["choices"] == [[3]]

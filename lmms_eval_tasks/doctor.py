@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 from lmms_eval_tasks import canonical, settings
-from lmms_eval_tasks.benchmarks import BENCHMARKS, tasks
+from lmms_eval_tasks.benchmarks import BENCHMARKS, groups, tasks
 from lmms_eval_tasks.errors import PackError
 
 _LMMS_EVAL = ((0, 7, 3), (0, 8))
@@ -27,7 +27,8 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         """The finding as a line."""
         remedy = f" -> {self.remedy}" if self.remedy else ""
-        return f"{'ok' if self.ok else 'PROBLEM':<8}{self.subject:<20}{self.text}{remedy}"
+        state = "PROBLEM" if not self.ok else "note" if self.remedy else "ok"
+        return f"{state:<8}{self.subject:<20}{self.text}{remedy}"
 
 
 def examine() -> list[Finding]:
@@ -53,15 +54,18 @@ def examine() -> list[Finding]:
 
 
 def task_states() -> dict[str, str]:
-    """What is prepared, for each task.
+    """What is prepared, for each task, and what each group holds.
 
     Returns:
-        ``{task: "300 questions" or "not prepared"}``.
+        ``{task: "300 questions" or "not prepared", group: "group of …"}``.
     """
     # Each benchmark is opened once: one on a Hub that does not answer takes its time.
     prepared = {benchmark: _opened(benchmark) for benchmark in BENCHMARKS}
     found = {name: (prepared[task.benchmark], task.config) for name, task in tasks().items()}
-    return {name: f"{of.questions(config)} questions" if of else "not prepared" for name, (of, config) in found.items()}
+    states = {
+        name: f"{of.questions(config)} questions" if of else "not prepared" for name, (of, config) in found.items()
+    }
+    return states | {group: f"group of {', '.join(of)}" for group, of in groups().items()}
 
 
 def _opened(benchmark: str) -> canonical.Prepared | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import __version__
-from lmms_eval_tasks.benchmarks import tasks
+from lmms_eval_tasks.benchmarks import groups, tasks
 from lmms_eval_tasks.cli import main
 from lmms_eval_tasks.settings import PREFIX
 
@@ -29,13 +29,15 @@ def test_the_public_names():
 def test_list_tells_what_is_prepared(mt_prepared, capsys):
     assert main(["list"]) == 0
     lines = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
-    assert set(lines) == set(tasks()) and lines["mt_video_bench"] == "24 questions"
+    assert set(lines) == set(tasks()) | set(groups()) and lines["mt_video_bench"] == "24 questions"
     assert lines["mt_video_bench_memory_recall"] == "4 questions"
 
 
 def test_list_without_any_dataset(capsys):
     assert main(["list", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out).values()) == {"not prepared"}
+    states = json.loads(capsys.readouterr().out)
+    assert {states[name] for name in tasks()} == {"not prepared"}
+    assert states["mlvu"] == "group of mlvu_mc_dev, mlvu_gen_dev"
 
 
 def test_path_is_the_folder_for_include_path(capsys):

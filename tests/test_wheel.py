@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.benchmarks import tasks
+from lmms_eval_tasks.benchmarks import groups, tasks
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,7 +48,7 @@ def test_its_tasks_are_listed_from_an_empty_target_in_another_folder(wheel, tmp_
         [sys.executable, "-m", "lmms_eval_tasks", "list"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert {line.split()[0] for line in done.stdout.splitlines()} == set(tasks())
+    assert {line.split()[0] for line in done.stdout.splitlines()} == set(tasks()) | set(groups())
     done = subprocess.run(
         [sys.executable, "-m", "lmms_eval_tasks", "path"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,

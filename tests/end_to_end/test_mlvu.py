@@ -1,18 +1,16 @@
 """MLVU through lmms-eval's own evaluator, with real videos, a local model and a local judge."""
 
-import copy
 import json
 from collections import Counter
 
 import pytest
-from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
 
 from lmms_eval_tasks.cli import main
 from lmms_eval_tasks.mlvu import metrics as rules
 from lmms_eval_tasks.prepare import prepare
 from lmms_eval_tasks.results.score import score
 from lmms_eval_tasks.settings import PREFIX
-from tests.end_to_end.running import evaluate, metrics, texts
+from tests.end_to_end.running import evaluate, metrics, save, texts
 from utils.openai_server import Fault
 from utils.sample_release.mlvu import grade, make_mlvu, mlvu_gold_answers, mlvu_reply, mlvu_sample_answers
 
@@ -44,15 +42,6 @@ def mlvu_prepared(mlvu_release, clips, home, monkeypatch):
     monkeypatch.setenv(f"{PREFIX}FRAMES", "4")
     monkeypatch.setenv(f"{PREFIX}LONG_SIDE", "64")
     return prepare("mlvu", mlvu_release).folder
-
-
-def save(folder, results, task):
-    """Writes a sample log with lmms-eval's own writer, and returns the file."""
-    tracker = EvaluationTracker(output_path=str(folder))
-    tracker.date_id, tracker.general_config_tracker.model_name_sanitized = "20260101", "model"
-    tracker.save_results_samples(task, copy.deepcopy(results["samples"][task]))
-    [log] = folder.rglob(f"*_samples_{task}.jsonl")
-    return log
 
 
 def rows(mlvu_release, *names):

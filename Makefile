@@ -1,7 +1,7 @@
 # make demo   the main job end to end, in its own virtual environment; demo-mvpbench and so on for the other benchmarks
 # make test   the whole suite, as CI runs it
 # make lint   ruff and mypy
-# make bench  the benchmarks
+# make bench  the benches, and the README's table of them (ten minutes, on a quiet machine)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -22,7 +22,8 @@ lint: .venv/installed
 	$(BIN)/mypy
 
 bench: .venv/installed
-	$(BIN)/python -m utils.bench media
+	$(BIN)/python -m utils.bench --save utils/bench/results.json
+	$(BIN)/python -m utils.readme
 
 .venv/installed: setup.cfg pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

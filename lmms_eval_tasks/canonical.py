@@ -22,6 +22,8 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from lmms_eval_tasks import __version__, hub, plugin, settings
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.media.ahead import prefetch
@@ -37,6 +39,25 @@ DEFAULT = "default"
 
 # Seconds after which what a killed `prepare` left is removed; another one that is still at work is younger.
 _ABANDONED = 24 * 3600
+
+
+class _Config(BaseModel):
+    """What a manifest says of a configuration."""
+
+    model_config = ConfigDict(strict=True)
+    rows: int
+    questions: int
+    videos_of_a_question: list[int]
+
+
+class _Manifest(BaseModel):
+    """What a manifest must hold, wherever it comes from; lists of files are `hub.files`' to validate."""
+
+    model_config = ConfigDict(strict=True)
+    fingerprint: str
+    configs: dict[str, _Config]
+    videos: dict[str, list[str]]
+    broken: list[str]
 
 
 @dataclass(frozen=True)
@@ -181,15 +202,20 @@ def _repo(benchmark: str) -> hub.Repo | None:
 @lru_cache(maxsize=16)
 def _open(benchmark: str, folder: Path, _changed: int, videos: Path | None, repo: hub.Repo | None) -> Prepared:
     again = f"Run `lmms-eval-tasks prepare {benchmark}` again"
+    damaged = PackError(f"{folder / hub.MANIFEST} is damaged. {again}")
     try:
-        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+        manifest = json.loads((folder / hub.MANIFEST).read_text("utf-8"))
         found = manifest["benchmark"], manifest["format"]
-    except (ValueError, KeyError, TypeError):
-        raise PackError(f"{folder / 'manifest.json'} is damaged. {again}") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise damaged from None
     if found != (benchmark, FORMAT):
         raise PackError(
             f"{folder} holds {found[0]} in format {found[1]}; {benchmark} in format {FORMAT} is needed. {again}"
         )
+    try:
+        _Manifest.model_validate(manifest)
+    except ValidationError:
+        raise damaged from None
     if videos is not None and not videos.is_dir():
         raise PackError(f"{settings.PREFIX}VIDEOS_{benchmark.upper()}={videos} is not a folder")
     return Prepared(benchmark, folder, manifest, videos, repo)
@@ -242,22 +268,26 @@ def sampling(specific: Mapping[str, Any] | None = None, several: bool = False) -
     return described
 
 
-# Videos of requests that were built and not yet run, in this rank's order; the first clip that is asked for starts
-# making theirs in the background.
-_coming: dict[tuple[str, str, Sampling], None] = {}
+# Videos of requests that were built and not yet run, in this rank's order, with what `clip` is told of them (kwargs by
+# identity: all docs have the same ones); the first clip that is asked for starts making theirs in the background.
+_coming: dict[tuple[str, str, int, int], Mapping[str, Any] | None] = {}
 
 
 def coming(benchmark: str, name: str, specific: Mapping[str, Any] | None = None, videos: int = 1) -> None:
     """Announces that a video will be asked for; arguments as for `clip`."""
-    _coming[benchmark, name, Sampling.of(specific, settings.load(), videos)] = None
+    _coming[benchmark, name, videos, id(specific)] = specific
 
 
 def _make_coming() -> None:
     if not _coming:
         return
-    announced = list(_coming)
+    announced = list(_coming.items())
     _coming.clear()
-    jobs = [(partial(_video, benchmark, name), sampling) for benchmark, name, sampling in announced]
+    config = settings.load()
+    clips = [
+        (benchmark, name, Sampling.of(specific, config, videos)) for (benchmark, name, videos, _), specific in announced
+    ]
+    jobs = [(partial(_video, benchmark, name), sampling) for benchmark, name, sampling in dict.fromkeys(clips)]
     prefetch(jobs, ranks=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
@@ -291,10 +321,14 @@ def clip(benchmark: str, name: str, specific: Mapping[str, Any] | None = None, v
 
     Raises:
         PackError: The video is nowhere, or cannot be downloaded or decoded.
+        SystemExit: The same, where lmms-eval would go on after an error (see `plugin.ending`).
     """
     plugin.encode_every_picture()
     _make_coming()
-    return str(sampled(_video(benchmark, name), Sampling.of(specific, settings.load(), videos)))
+    try:
+        return str(sampled(_video(benchmark, name), Sampling.of(specific, settings.load(), videos)))
+    except PackError as error:
+        raise plugin.ending(error) from None
 
 
 def write(
@@ -375,9 +409,16 @@ def video_file(name: str, source: Path) -> str:
 
 def _place_videos(folder: Path, videos: Mapping[str, Path | None], copy: bool) -> None:
     folder.mkdir()
+    placed: dict[Path, tuple[str, Path]] = {}
     for name, source in videos.items():
         if source is not None:
             target = folder / video_file(name, source)
+            # Rows may call a video both `v` and `v.mp4`.
+            other, first = placed.setdefault(target, (name, source))
+            if first != source:
+                raise PackError(f"{name!r} and {other!r} would be one file, and are {source} and {first}. Rename one")
+            if other != name:
+                continue
             target.parent.mkdir(parents=True, exist_ok=True)
             if copy:
                 shutil.copyfile(source, target)

@@ -1,6 +1,7 @@
 """The command line: thin, each verb one call into a room."""
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, or 1 after a failure, whose text is on standard error.
     """
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A file's name may be no text: it is shown with escapes, as on standard error, and stops nothing.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return int(options.verb(options) or 0)
     except PackError as error:

@@ -5,13 +5,14 @@ Everything here is guarded: an lmms-eval of another shape gives a warning and th
 
 import functools
 import inspect
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType, ModuleType
 from typing import Any
 
-from lmms_eval_tasks.benchmarks import FOLDER
+from lmms_eval_tasks.benchmarks import FOLDER, files, groups
 from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.log import logger
 
@@ -57,6 +58,9 @@ def _register() -> None:
 
 
 def _autoload() -> bool:
+    # Importing the settings takes longer than all else that a start of lmms-eval pays for us.
+    if not any(name.upper() == "LMMS_EVAL_TASKS_AUTOLOAD" for name in os.environ):
+        return True
     from lmms_eval_tasks import settings
 
     try:
@@ -82,11 +86,23 @@ def _with_our_tasks(
     index = original(manager, include_path=include_path, include_defaults=include_defaults)
     if not include_defaults:
         return index
-    ours = manager._get_task_and_group(str(FOLDER))
+    ours = _index()
+    if not set(map(frozenset, ours.values())) <= set(map(frozenset, index.values())):
+        # This lmms-eval keeps something else of each task.
+        ours = manager._get_task_and_group(str(FOLDER))
     for name in sorted(ours.keys() & index.keys()):
         if index[name].get("yaml_path") != ours[name].get("yaml_path"):
             logger.warning(f"Task {name!r} is {index[name].get('yaml_path')}, not the one of lmms-eval-tasks")
     return {**ours, **index}
+
+
+def _index() -> dict[str, dict[str, Any]]:
+    """What `TaskManager._get_task_and_group` finds in our folder; it would parse a room's template for each task."""
+    group = {"type": "group", "task": -1}
+    return {
+        name: {**(group if name in groups() else {"type": "task"}), "yaml_path": str(path)}
+        for name, path in files().items()
+    }
 
 
 def _checked_on_the_command_line(original: Callable[..., Any], manager: Any, task_list: Any) -> Any:
@@ -101,8 +117,22 @@ def _checked_on_the_command_line(original: Callable[..., Any], manager: Any, tas
         try:
             _check(names, vars(arguments), None)
         except PackError as error:
-            raise SystemExit(f"\nlmms-eval-tasks: {error}\n") from None
+            raise _exit(error) from None
     return names
+
+
+def ending(error: PackError) -> BaseException:
+    """What to raise for an error that ends the run while it generates.
+
+    lmms-eval's command line catches every `Exception` and exits with 0. A launcher of several ranks would not see that
+    one of them is gone, and the others would wait for it for hours.
+    """
+    several = os.environ.get("WORLD_SIZE", "1") not in ("", "1")
+    return _exit(error) if several or _locals_of("cli_evaluate_single") else error
+
+
+def _exit(error: PackError) -> SystemExit:
+    return SystemExit(f"\nlmms-eval-tasks: {error}\n")
 
 
 def _checked_in_process(
@@ -240,7 +270,7 @@ def _conversations(lm: Any, requests: Sequence[Any], response_cache: Any) -> lis
     conversations, specific = doc_to_text.func.__self__, doc_to_text.keywords["lmms_eval_specific_kwargs"]
     kwargs = {key: value for key, value in kwargs.items() if key != "max_agentic_steps"}
     docs = [lm.task_dict[task][split][request.args[4]] for request in requests]
-    running = [conversations.start(doc) for doc in docs]
+    running = [conversations.start(doc, specific) for doc in docs]
 
     def instance(place: int, step: int, turn: Any) -> Any:
         # Clips are asked for when the backend builds its request: the next ones are made while the model works.

@@ -103,7 +103,8 @@ def load() -> Settings:
     Raises:
         PackError: A variable has a value that is not allowed; all such are named at once.
     """
-    return _load(tuple((name, value) for name, value in os.environ.items() if name.startswith((PREFIX, "OPENAI_"))))
+    # Asked for several times with every doc: only what is ours is decoded.
+    return _load(tuple([(name, os.environ[name]) for name in os.environ if name.startswith((PREFIX, "OPENAI_"))]))
 
 
 @lru_cache(maxsize=8)

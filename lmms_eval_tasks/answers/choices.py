@@ -26,7 +26,7 @@ _NOUN = r"(?:(?i:options?|choices?|alternative|statement|opcion|opcao|opzione|в
 _INITIAL = r"\.\ [A-Z]\.\ [A-Z][a-z]|(?<=\b[A-Z]\.\ [A-Z])\.\ [A-Z][a-z]"
 _END = rf"{NOT_BEFORE_CHAR}(?!['-]\w|\.[A-Za-z](?!\w)|[+\#&@°]|{_INITIAL})"
 _START = rf"{NOT_AFTER_CHAR}(?<!['@\#&])(?<!\w-)(?<![A-Za-z]\.)(?<!M[rs]\.\ )(?<!Dr\.\ )"
-_ARROW = re.compile(r"\s*(?:[-=\u2013\u2014]{0,4}>{1,3}|→|➜|➔|⇒|⟶|➡)\s*")
+_ARROW = re.compile(r"(?:(?<!\s)\s+)?(?:[-=\u2013\u2014]{0,4}>{1,3}|→|➜|➔|⇒|⟶|➡)\s*")
 _ARTICLE = re.compile(r"(?:the|an?)\s+(?=\w)")
 _DELIMITER = r"[\s.:,)\-\u2013\u2014(]{0,6}"
 _SENTENCE_END = re.compile(r"[.!?;。]\s*(?=\S)|\n")

@@ -8,10 +8,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import plugin
+from lmms_eval_tasks import plugin, settings
 from lmms_eval_tasks.answers.failures import EveryAnswer
 from lmms_eval_tasks.dialogue.program import Program, Running, Transcript, Turn
 from lmms_eval_tasks.hooks import Hooks, Specific
+from lmms_eval_tasks.media.sampling import Sampling
+from lmms_eval_tasks.releases import videos_of
 
 # What lmms-eval expects after a reply: visuals, text, whether it ends, all outputs, the state of the round.
 _Step = tuple[list[str] | None, str | None, bool, list[str] | None, None]
@@ -48,9 +50,11 @@ class Conversations:
         """
         self._hooks, self._program = hooks, program
 
-    def start(self, doc: Mapping[str, Any]) -> Running:
+    def start(self, doc: Mapping[str, Any], specific: Specific = None) -> Running:
         """The conversation of a doc, at its first turn."""
-        return Running(self._program(doc))
+        config = settings.load()
+        sampling = Sampling.of(specific, config, len(videos_of(doc))) if config.clips else None
+        return Running(self._program(doc), sampling)
 
     def doc_to_text(
         self,
@@ -65,7 +69,7 @@ class Conversations:
         lmms-eval calls it after each reply where conversations do not run in lock step: the program is replayed over
         the replies so far, so that nothing is kept between calls.
         """
-        running = self.start(doc)
+        running = self.start(doc, lmms_eval_specific_kwargs)
         if previous_output is None:
             plugin.run_in_lock_step()
             self._hooks.asked(doc, lmms_eval_specific_kwargs)
@@ -78,7 +82,7 @@ class Conversations:
 
     def doc_to_visual(self, doc: Mapping[str, Any], lmms_eval_specific_kwargs: Specific = None) -> list[str]:
         """The clips of the first turn."""
-        turn = self.start(doc).turn
+        turn = self.start(doc, lmms_eval_specific_kwargs).turn
         return self.clips(doc, turn, lmms_eval_specific_kwargs) if turn else []
 
     def clips(self, doc: Mapping[str, Any], turn: Turn, specific: Specific) -> list[str]:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from lmms_eval_tasks.answers.failures import FAILED
 from lmms_eval_tasks.dialogue.program import Running, Turn
 from lmms_eval_tasks.log import logger
+from lmms_eval_tasks.media.sampling import Sampling
 
 Asked = Sequence[tuple[int, Turn]]
 Ask = Callable[[int, Asked], Sequence[str | None]]
 """From a step and its turns, each with its conversation's place, to the replies in the same order."""
+_Key = tuple[str, tuple[str, ...], Sampling | None]
 
 
 def run(conversations: Sequence[Running], ask: Ask) -> None:
@@ -24,24 +26,25 @@ def run(conversations: Sequence[Running], ask: Ask) -> None:
     Raises:
         Exception: What ``ask`` raised, where no turn of the first step could be asked.
     """
-    known: dict[tuple[str, tuple[str, ...]], str | None] = {}
+    known: dict[_Key, str | None] = {}
     step = 0
     while waiting := [(place, of.turn) for place, of in enumerate(conversations) if of.turn is not None]:
-        first = {_key(turn): place for place, turn in reversed(waiting) if turn.once}
+        keys = {place: _key(conversations[place], turn) for place, turn in waiting if turn.once}
+        first = {key: place for place, key in reversed(keys.items())}
         asked = [
             (place, turn)
             for place, turn in waiting
-            if not turn.once or (first[_key(turn)] == place and _key(turn) not in known)
+            if not turn.once or (first[keys[place]] == place and keys[place] not in known)
         ]
         replies = dict(zip([place for place, _ in asked], _replies(ask, step, asked), strict=True))
-        known |= {_key(turn): replies[place] for place, turn in asked if turn.once}
-        for place, turn in waiting:
-            conversations[place].reply(replies[place] if place in replies else known[_key(turn)])
+        known |= {keys[place]: replies[place] for place, turn in asked if turn.once}
+        for place, _ in waiting:
+            conversations[place].reply(replies[place] if place in replies else known[keys[place]])
         step += 1
 
 
-def _key(turn: Turn) -> tuple[str, tuple[str, ...]]:
-    return turn.text, tuple(turn.videos)
+def _key(of: Running, turn: Turn) -> _Key:
+    return turn.text, tuple(turn.videos), of.sampling if turn.videos else None
 
 
 def _replies(ask: Ask, step: int, asked: Asked) -> Sequence[str | None]:

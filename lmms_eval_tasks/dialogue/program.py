@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks.answers.failures import FAILED, NO_CONTENT, is_failure
 from lmms_eval_tasks.answers.reasoning import strip_reasoning
 from lmms_eval_tasks.log import logger
+from lmms_eval_tasks.media.sampling import Sampling
 
 
 class Turn(NamedTuple):
@@ -20,7 +21,7 @@ class Turn(NamedTuple):
     Attributes:
         text: The whole prompt: a model remembers nothing of earlier turns but what stands in it.
         videos: Names of the videos that it is shown, in their order; none for a turn of text alone.
-        once: Whether equal turns of other conversations share its reply, which then is asked for once.
+        once: Whether equal turns of other conversations (and repeats) share its reply, which then is asked for once.
         name: What its reply is found by in the transcript, where the program's answer is not all that is scored.
     """
 
@@ -61,9 +62,13 @@ class Transcript(NamedTuple):
         """Reads what `dump` wrote; another text, such as a failed request, is an answer without turns."""
         try:
             value = json.loads(text)
-            return cls(list(value["turns"]), str(value["answer"]))
-        except (ValueError, TypeError, KeyError):
-            return cls([], text if is_failure(text) else f"{FAILED} the conversation did not end: {text[:200]}")
+            turns, answer = list(value["turns"]), value["answer"]
+            # A model whose conversation was cut off may write anything in the place of a transcript.
+            if all(isinstance(text, str) for text in (answer, *(turn["reply"] for turn in turns))):
+                return cls(turns, answer)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            pass
+        return cls([], text if is_failure(text) else f"{FAILED} the conversation did not end: {text[:200]}")
 
 
 class Running:
@@ -71,10 +76,12 @@ class Running:
 
     Attributes:
         turn: The turn that waits for its reply; None after the end.
+        sampling: What is sampled from its videos; the same name is another clip under another sampling.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, sampling: Sampling | None = None) -> None:
         """Runs the program up to its first turn."""
+        self.sampling = sampling
         self._program = program
         self._turns: list[dict[str, Any]] = []
         self._answer = NO_CONTENT

@@ -8,6 +8,7 @@ never raise: what went wrong is the verdict's ``reason``.
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, as_completed
 from dataclasses import replace
@@ -28,6 +29,8 @@ from lmms_eval_tasks.text import digest, text_hash
 REASKS = 3
 SILENCE = 20
 """Calls in a row without any reply, after the SDK's retries, that end judging: each may take several timeouts."""
+OUTAGE = 600
+"""Seconds without any reply that a judge may take before that: a short outage does not end a night's judging."""
 
 CHARACTERS_PER_TOKEN = 4
 REPLY_TOKENS = 40
@@ -73,7 +76,7 @@ class Pool:
         self.repeats = config.judge_repeats
         self._submitted = self._cached = self._characters = 0
         self._stopped = ""
-        self._silent = 0
+        self._silent, self._heard = 0, 0.0
         self._lock = threading.Lock()
         self._pending: dict[str, Future[Verdict]] = {}
         if self.judge is not None:
@@ -197,8 +200,10 @@ class Pool:
 
     def _unanswered(self, error: NoReply) -> str:
         with self._lock:
+            if not self._silent:
+                self._heard = time.monotonic()
             self._silent += 1
-            ends = self._silent >= SILENCE
+            ends = self._silent >= SILENCE and time.monotonic() - self._heard >= OUTAGE
         if ends:
             self._give_up(f"no reply to {SILENCE} calls in a row ({error})")
         return f"CallFailed: {error}"

@@ -25,8 +25,8 @@ CHECKLIST_LENGTH = 5
 
 # The authors' file names, where they differ from the ability's.
 FILE_NAMES = {"content_summary": "summary"}
-_ROUND = re.compile(r"\s*round\s*(\d+)\s*", re.IGNORECASE)
-_CHECK = re.compile(r"([QA])(\d+)")
+_ROUND = re.compile(r"\s*round\s*(\d{1,4})\s*", re.IGNORECASE)
+_CHECK = re.compile(r"([QA])(\d{1,4})")
 _EXPECTED: dict[object, Literal["yes", "no"]] = {"yes": "yes", "no": "no"}
 
 
@@ -248,7 +248,7 @@ def _read_checklist(entry: Mapping[str, Any], turn: Turn) -> str:
 
 def _index(entry: Any) -> int | str:
     value = entry.get("round index") if isinstance(entry, dict) else None
-    match = re.fullmatch(r"\s*(?:round\s*)?(\d+)\s*", str(value), re.IGNORECASE)
+    match = re.fullmatch(r"\s*(?:round\s*)?(\d{1,4})\s*", str(value), re.IGNORECASE)
     return int(match[1]) if match else f"round index {value!r}"
 
 

@@ -11,8 +11,11 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from lmms_eval_tasks import canonical, settings
 from lmms_eval_tasks.answers.failures import EveryAnswer
@@ -25,6 +28,49 @@ from lmms_eval_tasks.results.items import EXCLUDED, SCORED, UNJUDGED, Item, coun
 from lmms_eval_tasks.settings import PREFIX
 
 _LOG_NAME = re.compile(r"_samples_(\w+)\.jsonl$")
+_KEYS = {"id", "task", "answers", "status", "card"}
+_Status = Literal["scored", "unjudged", "no_answer", "excluded"]
+
+
+class _Judge(BaseModel):
+    """What of the judge in a protocol card scoring reads."""
+
+    model_config = ConfigDict(strict=True)
+    model: str | None
+    endpoint: str | None
+    temperature: float | None
+    repeats: int = Field(ge=1, le=100)
+
+
+class _Card(BaseModel):
+    """What of a protocol card scoring reads."""
+
+    model_config = ConfigDict(strict=True)
+    version: str
+    questions: int
+    judge: _Judge | None
+
+
+class _Skipped(BaseModel):
+    """A question that was not asked."""
+
+    model_config = ConfigDict(strict=True)
+    status: _Status
+    reason: str = ""
+
+
+class _Logged(_Skipped):
+    """What the items of all benchmarks have in a log; a room's own fields are read by the room."""
+
+    id: str
+    task: str
+    answers: list[str] = Field(min_length=1)
+    card: _Card
+    score: FiniteFloat = 0.0
+    seconds: FiniteFloat | None = None
+    unread: int = 0
+    truncated: int = 0
+    skipped: list[_Skipped] | None = None
 
 
 def score(
@@ -55,11 +101,28 @@ def score(
     if rejudge:
         pool().forget()
     for name, items in waiting.items():
-        _judge(name, items, rejudge)
+        with _whole_items(name):
+            _judge(name, items, rejudge)
     settle([item for items in waiting.values() for item in items])
     if items_to is not None:
         _write(items_to, (item for items in by_task.values() for item in items))
-    return {name: result(name, items, official_rounding) for name, items in by_task.items()}
+    results = {}
+    for name, items in by_task.items():
+        with _whole_items(name):
+            results[name] = result(name, items, official_rounding)
+    return results
+
+
+@contextmanager
+def _whole_items(name: str) -> Iterator[None]:
+    """Says of items that were damaged, edited or made by another version of the pack that they are."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise PackError(
+            f"{name}: its items have another shape ({type(error).__name__}: {error}). Are the files damaged, or of "
+            "another version of the pack?"
+        ) from error
 
 
 def _write(path: Path, items: Iterable[Item]) -> None:
@@ -217,7 +280,13 @@ def _items(file: Path, task: str | None) -> Iterator[Item]:
         entry = next((value for value in (sample, *sample.values()) if _is_item(value)), None)
         if entry is not None:
             for item in flat([entry]):
-                if item["task"] not in tasks():
+                try:
+                    known = _Logged.model_validate(item).task in tasks()
+                except ValidationError as error:
+                    problem = error.errors()[0]
+                    place = ".".join(map(str, problem["loc"]))
+                    raise PackError(f"{file}, line {number}: a damaged item ({place}: {problem['msg']})") from None
+                if not known:
                     raise PackError(f"{file}, line {number}: {item['task']!r} is no task of this version of the pack")
                 yield Item(item)
         elif "doc_id" in sample:
@@ -229,10 +298,12 @@ def _items(file: Path, task: str | None) -> Iterator[Item]:
 def _is_item(value: object) -> bool:
     if not isinstance(value, dict):
         return False
-    parts = value.get("parts")
-    if isinstance(parts, list):
-        return bool(parts) and all(map(_is_item, parts))
-    return value.keys() >= {"id", "task", "answers", "status", "card"}
+    parts = value.get("parts", [value])
+    return (
+        isinstance(parts, list)
+        and bool(parts)
+        and all(isinstance(part, dict) and part.keys() >= _KEYS for part in parts)
+    )
 
 
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -272,7 +343,8 @@ def _joined(file: Path, name: str | None, samples: Sequence[tuple[int, Mapping[s
         answers = answers if isinstance(answers, list) else [answers]
         # As lmms-eval strips them before it scores.
         stripped = [answer.strip() for answer in EveryAnswer().apply([answers], None)[0]]
-        yield from map(Item, flat([module.item(doc, stripped)]))
+        with _whole_items(where):
+            yield from map(Item, flat([module.item(doc, stripped)]))
 
 
 def _prompt(module: Any, task: Task, doc: Mapping[str, Any]) -> str:

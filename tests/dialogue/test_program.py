@@ -73,7 +73,11 @@ def test_a_transcript_survives_its_journey(answer):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "an answer", "{", "[]", "null", "3", '{"answer": "A"}', '{"turns": 3, "answer": ""}']
+    "text",
+    [
+        *("", "an answer", "{", "[]", "null", "3", "[" * 100_000, '{"answer": "A"}', '{"turns": 3, "answer": ""}'),
+        *('{"turns": [], "answer": null}', '{"turns": "A", "answer": ""}', '{"turns": [{}], "answer": ""}'),
+    ],
 )
 def test_what_is_no_transcript_is_a_failure(text):
     assert is_failure(Transcript.load(text).answer)

@@ -183,8 +183,8 @@ def test_reasoning_is_not_judged_and_a_cut_one_is_counted(docs, judge_server):
     results = [task.process_results(docs[0], [text]) for text in ("<think>hm</think>It is red.", "<think>hm, it is")]
     turns = [result["overall"].settle() for result in results]
     prompts_sent = [request["messages"][0]["content"] for request in judge_server.requests]
-    assert any("Model Answer:\nIt is red.\n" in prompt for prompt in prompts_sent)
-    assert any("Model Answer:\n\n" in prompt for prompt in prompts_sent)
+    assert any(">\nIt is red.\n</answer" in prompt for prompt in prompts_sent)
+    assert any(">\n\n</answer" in prompt for prompt in prompts_sent)
     assert [turn.get("truncated", 0) for turn in turns] == [0, 1]
     assert [turn["status"] for turn in turns] == ["scored", "scored"]
 

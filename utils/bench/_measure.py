@@ -1,9 +1,10 @@
 """What a piece of work costs, in a fresh process of its own."""
 
 import multiprocessing
+import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -52,22 +53,68 @@ def cost(work: Callable[..., Any], *arguments: Any) -> Cost:
     return measured
 
 
+def spent(work: Callable[..., Any], *arguments: Any) -> Cost:
+    """Does a piece of work in this process; its peak is the process's."""
+    began, cpu = time.perf_counter(), _cpu()
+    result = work(*arguments)
+    seconds, cpu = time.perf_counter() - began, _cpu() - cpu
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return Cost(seconds, cpu, _own_peak_mib() + children, result)
+
+
+def shown(figures: Mapping[str, float]) -> dict[str, float]:
+    """Prints figures; returns them rounded."""
+    for name, value in figures.items():
+        print(f"{name:24} {value:8.2f}")
+    return {name: round(value, 3) for name, value in figures.items()}
+
+
 @contextmanager
-def serving(latency: float) -> Iterator[str]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for a while, also for the processes that start in it."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+class Served(NamedTuple):
+    """A model and judge that runs.
+
+    Attributes:
+        url: Its base URL.
+        requests: Tells how many chat requests it has got.
+    """
+
+    url: str
+    requests: Callable[[], int]
+
+
+@contextmanager
+def serving(latency: float) -> Iterator[Served]:
     """A local model and judge in a process of its own.
 
     Args:
         latency: Seconds before each of its replies.
 
     Yields:
-        Its base URL.
+        Where it listens.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, latency))
     process.start()
+
+    def requests() -> int:
+        ours.send("requests")
+        number: int = ours.recv()
+        return number
+
     try:
-        yield ours.recv()
+        yield Served(ours.recv(), requests)
     finally:
         ours.send(None)
         process.join()
@@ -76,15 +123,12 @@ def serving(latency: float) -> Iterator[str]:
 def _serve(pipe: Connection, latency: float) -> None:
     with OpenAIServer(latency=latency) as server:
         pipe.send(server.url)
-        pipe.recv()
+        while pipe.recv() is not None:
+            pipe.send(len(server.requests))
 
 
 def _do(pipe: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    began, cpu = time.perf_counter(), _cpu()
-    result = work(*arguments)
-    seconds, cpu = time.perf_counter() - began, _cpu() - cpu
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    pipe.send(Cost(seconds, cpu, _own_peak_mib() + children, result))
+    pipe.send(spent(work, *arguments))
 
 
 def _cpu() -> float:

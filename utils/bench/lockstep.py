@@ -34,9 +34,9 @@ def run() -> dict[str, float]:
     from lmms_eval import evaluator
     from lmms_eval.models.chat.openai import OpenAICompatible
 
-    with tempfile.TemporaryDirectory() as scratch, serving(LATENCY) as url:
+    with tempfile.TemporaryDirectory() as scratch, serving(LATENCY) as server:
         os.environ[f"{PREFIX}HOME"] = scratch
-        lm = OpenAICompatible(model_version="model", base_url=url, api_key="none", num_concurrent=CONVERSATIONS)
+        lm = OpenAICompatible(model_version="model", base_url=server.url, api_key="none", num_concurrent=CONVERSATIONS)
         lm.task_dict = {"bench": {"test": [{"id": str(k), "videos": []} for k in range(CONVERSATIONS)]}}
         plugin.run_in_lock_step()
         together = evaluator._run_generate_until_agentic

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import canonical, settings
+from lmms_eval_tasks.benchmarks import tasks
+from lmms_eval_tasks.errors import PackError
 from lmms_eval_tasks.judging.items import settle
 from lmms_eval_tasks.log import logger
 from lmms_eval_tasks.media.sampling import frames_per_question
@@ -66,13 +68,15 @@ class Hooks:
             start).
 
         Raises:
-            PackError: No question can be asked.
+            PackError: No question can be asked, or the name is that of no task.
         """
         from datasets import Dataset, Features, Value
         from pyarrow import Table
 
         config = dataset.info.config_name or canonical.DEFAULT
         task = "_".join(filter(None, (self.benchmark, variant, "" if config == canonical.DEFAULT else config)))
+        if task not in tasks():
+            raise PackError(f"These docs belong to a task {task!r}, which no YAML file in {self.benchmark}/ names")
         prepared = canonical.opened(self.benchmark)
         self._dataset[task] = {"dataset": prepared.fingerprint, "questions": prepared.questions(config)}
         self._log_frames(task, prepared.videos_of_a_question(config))

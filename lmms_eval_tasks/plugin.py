@@ -268,7 +268,9 @@ def _conversations(lm: Any, requests: Sequence[Any], response_cache: Any) -> lis
 
     _, kwargs, _, doc_to_text, _, task, split = requests[0].args
     conversations, specific = doc_to_text.func.__self__, doc_to_text.keywords["lmms_eval_specific_kwargs"]
-    kwargs = {key: value for key, value in kwargs.items() if key != "max_agentic_steps"}
+    # Without the key, lmms-eval's own loop ends at 12 too.
+    kwargs, most = {**kwargs}, int(kwargs.get("max_agentic_steps", 12))
+    kwargs.pop("max_agentic_steps", None)
     docs = [lm.task_dict[task][split][request.args[4]] for request in requests]
     running = [conversations.start(doc, specific) for doc in docs]
 
@@ -293,7 +295,7 @@ def _conversations(lm: Any, requests: Sequence[Any], response_cache: Any) -> lis
             records.reply(task, docs[place]["id"], step, turn.text, reply)
         return replies
 
-    lockstep.run(running, ask)
+    lockstep.run(running, ask, most)
     return [of.transcript().dump() for of in running]
 
 

@@ -172,7 +172,7 @@ def test_the_serial_path_asks_a_conversation_as_the_adapter_answers():
         is_simple = True
 
         def __init__(self):
-            self.task_dict = {"t": {"test": {3: {"id": "x"}}}}
+            self.task_dict = {"t": {"test": {3: {"id": "x", "video": "v"}}}}
 
         def generate_until(self, requests):
             [request] = requests

@@ -16,12 +16,13 @@ Ask = Callable[[int, Asked], Sequence[str | None]]
 _Key = tuple[str, tuple[str, ...], Sampling | None]
 
 
-def run(conversations: Sequence[Running], ask: Ask) -> None:
+def run(conversations: Sequence[Running], ask: Ask, most: int = 1000) -> None:
     """Runs conversations to their ends.
 
     Args:
         conversations: Programs under way, of one task.
         ask: Asks the model. Where it raises, each turn is asked alone, and those that raise again have failed.
+        most: Turns of a conversation; one that would go on has failed.
 
     Raises:
         Exception: What ``ask`` raised, where no turn of the first step could be asked.
@@ -41,6 +42,9 @@ def run(conversations: Sequence[Running], ask: Ask) -> None:
         for place, _ in waiting:
             conversations[place].reply(replies[place] if place in replies else known[keys[place]])
         step += 1
+        if step == most:
+            for place, _ in waiting:
+                conversations[place].stop()
 
 
 def _key(of: Running, turn: Turn) -> _Key:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.answers.failures import FAILED, NO_CONTENT, is_failure
+from lmms_eval_tasks.answers.failures import FAILED, NO_CONTENT, EveryAnswer, is_failure
 from lmms_eval_tasks.answers.reasoning import strip_reasoning
 from lmms_eval_tasks.log import logger
 from lmms_eval_tasks.media.sampling import Sampling
@@ -91,7 +91,8 @@ class Running:
     def reply(self, text: str | None) -> None:
         """Gives the waiting turn its reply; a failed request ends the conversation."""
         assert self.turn is not None
-        said = NO_CONTENT if text is None else text
+        # As lmms-eval's filters see an answer: the next prompt must be a text that every request can hold.
+        [[said]] = EveryAnswer().apply([[text]], None)
         turn = self.turn
         self._turns.append({"name": turn.name, "prompt": turn.text, "videos": list(turn.videos), "reply": said})
         self.turn = None
@@ -100,6 +101,13 @@ class Running:
             self._program.close()
         else:
             self._advance(strip_reasoning(said).text, said)
+
+    def stop(self) -> None:
+        """Ends the conversation as failed, if it has not ended."""
+        if self.turn is not None:
+            self.turn = None
+            self._answer = f"{FAILED} the conversation did not end after {len(self._turns)} turns"
+            self._program.close()
 
     def transcript(self) -> Transcript:
         """What was said until now."""

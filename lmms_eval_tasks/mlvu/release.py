@@ -14,7 +14,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.media.sources import check_name
@@ -86,6 +86,13 @@ class Question(BaseModel):
     scoring_points: list[str] | None = None
     duration: float | None = Field(None, gt=0)
     question_id: str | None = None
+
+    @model_validator(mode="after")
+    def _holds_no_half_characters(self) -> "Question":
+        # A lone surrogate, which JSON can hold and parquet cannot; encoding it is the ValueError that names it.
+        given = (self.question, self.answer, self.question_id, *(self.candidates or ()), *(self.scoring_points or ()))
+        "".join(text or "" for text in given).encode()
+        return self
 
 
 class Row(BaseModel):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import __version__
-from lmms_eval_tasks.errors import PackError
+from lmms_eval_tasks.errors import PackError, listing
 from lmms_eval_tasks.reporting.bootstrap import LEVEL, RESAMPLES, SEED
 from lmms_eval_tasks.reporting.page import page
 from lmms_eval_tasks.reporting.plots import drawings, save
@@ -28,6 +28,7 @@ from lmms_eval_tasks.reporting.samples import write_samples
 from lmms_eval_tasks.reporting.tables import described, fill
 
 PAGE = "report.html"
+_ENTRIES = {PAGE, "report.json", "scores.csv", "differences.csv", "plots", "samples"}
 
 
 def report(logs: Sequence[str], folder: Path) -> dict[str, Any]:
@@ -64,8 +65,11 @@ def report(logs: Sequence[str], folder: Path) -> dict[str, Any]:
 def _check(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise PackError(f"--output {folder} is a file. Name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / PAGE).is_file():
-        raise PackError(f"--output {folder} holds other files than a report. Name a new folder")
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    # An earlier report is thrown away whole, and nothing else may go with it.
+    strange = sorted(there - _ENTRIES) or ([] if PAGE in there else sorted(there))
+    if strange:
+        raise PackError(listing(f"--output {folder} holds other files than a report. Name a new folder", strange))
 
 
 def _write(runs: Sequence[Run], folder: Path) -> dict[str, Any]:

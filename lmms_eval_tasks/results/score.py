@@ -36,19 +36,25 @@ class _Judge(BaseModel):
     """What of the judge in a protocol card scoring reads."""
 
     model_config = ConfigDict(strict=True)
-    model: str | None
-    endpoint: str | None
-    temperature: float | None
-    repeats: int = Field(ge=1, le=100)
+    repeats: int = Field(1, ge=1, le=100)
 
 
 class _Card(BaseModel):
     """What of a protocol card scoring reads."""
 
     model_config = ConfigDict(strict=True)
-    version: str
-    questions: int
-    judge: _Judge | None
+    questions: int = 0
+    judge: _Judge | None = None
+
+
+class _Usage(BaseModel):
+    """Who judged an item, and what it took."""
+
+    model_config = ConfigDict(strict=True)
+    models: list[str]
+    judgements: int
+    input_tokens: int
+    output_tokens: int
 
 
 class _Skipped(BaseModel):
@@ -66,6 +72,7 @@ class _Logged(_Skipped):
     task: str
     answers: list[str] = Field(min_length=1)
     card: _Card
+    judge: _Usage | None = None
     score: FiniteFloat = 0.0
     seconds: FiniteFloat | None = None
     unread: int = 0
@@ -97,7 +104,10 @@ def score(
         PackError: A file cannot be read or written, belongs to another dataset, or judges would be mixed.
     """
     by_task = read(paths, task)
-    waiting = {name: _unjudged(name, items, rejudge) for name, items in by_task.items()}
+    waiting = {}
+    for name, items in by_task.items():
+        with _whole_items(name):
+            waiting[name] = _unjudged(name, items, rejudge)
     if rejudge:
         pool().forget()
     for name, items in waiting.items():
@@ -136,7 +146,7 @@ def table(results: Mapping[str, Mapping[str, Any]]) -> str:
     """The results as text: a line for each metric, counts and notes below."""
     lines = []
     for name, result in results.items():
-        lines.append(f"{name} (version {result['card']['version']})")
+        lines.append(f"{name} (version {result['card'].get('version', 'unknown')})")
         lines += [f"  {metric:<24}{value:>8.2f}" for metric, value in result["metrics"].items()]
         percent = "n/a" if result["coverage"] is None else f"{result['coverage']:.2f}"
         lines.append(f"  {'coverage':<24}{percent:>8}")

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from lmms_eval_tasks.answers.reasoning import strip_reasoning
 from lmms_eval_tasks.results.items import mean
 
 METRICS = ("fqa", "pqa", "hdu")
@@ -54,14 +55,25 @@ def scores(items: Items) -> dict[str, float]:
 
 
 def notes(items: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a reader of the scores must know: that FQA and HDU may be over fewer questions than PQA."""
+    """What a reader of the scores must know.
+
+    FQA and HDU may be over fewer questions than PQA, and what was cut inside its reasoning is missing in a history.
+    """
     found = [values(item) for item in items]
     asked = sum("pqa" in of for of in found)
     both = sum("hdu" in of for of in found)
-    if asked == both:
-        return []
-    return [f"fqa and hdu are over {both} of the {asked} questions of pqa: the request without history failed in the "
-            "others"]  # fmt: skip
+    lines = []
+    if asked != both:
+        lines.append(f"fqa and hdu are over {both} of the {asked} questions of pqa: the request without history failed "
+                     "in the others")  # fmt: skip
+    turns = [turn for item in items for of in item.get("transcripts", ()) for turn in of if not turn["name"]]
+    cut = sum(strip_reasoning(turn["reply"]).truncated for turn in turns)
+    if cut:
+        lines.append(
+            f"{cut} of {len(turns)} replies before the final questions were cut inside their reasoning, and are "
+            "missing in the histories: give the model more tokens, as in --gen_kwargs max_new_tokens=8192"
+        )
+    return lines
 
 
 def breakdowns(items: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:

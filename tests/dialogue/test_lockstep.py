@@ -78,6 +78,18 @@ def test_a_model_that_answers_nothing_stops_the_run():
         lockstep.run([Running(counting("a", 2)), Running(counting("b", 2))], Model(fails=lambda turn: True))
 
 
+def test_a_conversation_that_does_not_end_is_ended_and_has_failed():
+    def endless():
+        while True:
+            yield Turn("Are you done?")
+
+    running = [Running(endless()), Running(counting("a", 3)), Running(counting("b", 4))]
+    lockstep.run(running, Model(), most=3)
+    said = [of.transcript() for of in running]
+    assert [len(of.turns) for of in said] == [3, 3, 3] and said[1] == alone(counting("a", 3))
+    assert said[0].answer == said[2].answer == f"{FAILED} the conversation did not end after 3 turns"
+
+
 def captioned(video, question, once=True):
     caption = yield Turn("caption", [video], once)
     return (yield Turn(f"{caption} {question}"))

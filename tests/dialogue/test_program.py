@@ -59,6 +59,14 @@ def test_a_failed_request_ends_the_conversation(reply):
     assert said.reply(1) == said.answer
 
 
+@pytest.mark.parametrize(("reply", "text"), [("half \ud800", "half ?"), (7, "7"), ({"a": 1}, "{'a': 1}")])
+def test_whatever_a_backend_returns_is_a_text_that_every_request_can_hold(reply, text):
+    running = play(two_turns(), reply)
+    assert running.turn.text == f"{text} two?" and running.turn.text.encode()
+    running.reply(reply)
+    assert running.transcript().answer == text
+
+
 def test_a_program_that_fails_costs_its_own_conversation(logged):
     running = play(scored(), "no number")
     assert running.turn is None and running.transcript().answer.startswith(f"{FAILED} ValueError")

@@ -144,3 +144,29 @@ def test_damaged_verdicts_are_asked_for_again(data):
         (Path(folder) / "verdicts.jsonl").write_bytes(data)
         verdict = VerdictStore(Path(folder)).get("a")
     assert verdict is None or (verdict.value is not None and isinstance(verdict.model, str))
+
+
+# What once ended in a traceback, or without an end.
+FOUND = [
+    *(
+        {"seconds": float("nan")},
+        {"score": 1e308},
+        {"score": float("nan")},
+        {"id": []},
+        {"task": {}},
+        {"status": "odd"},
+    ),
+    *({"answers": []}, {"card": None}, {"card": {**_CARD, "judge": {**_JUDGE, "repeats": 10**30}}}, {"parts": [{}]}),
+    *(
+        {"card": {**_CARD, "judge": {}}},
+        {"skipped": [{}]},
+        {"judge": {**ITEMS["mt_video_bench"]["judge"], "models": [1]}},
+    ),
+]
+
+
+@pytest.mark.parametrize("change", FOUND, ids=repr)
+@pytest.mark.parametrize("task", LOGS)
+def test_what_was_found(task, change):
+    lines = [{**LOGS[task], **change, "status": change.get("status", status)} for status in ("scored", "unjudged")]
+    _scored(task, "\n".join(map(json.dumps, lines)).encode(), sample=False)

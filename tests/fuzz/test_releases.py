@@ -129,3 +129,25 @@ def _plain(lines: bool, value: object) -> bytes:
 def test_a_release_is_read_or_refused_in_words(benchmark, data):
     files = {name: data.draw(folders.written(value, lines)) for name, (lines, value) in RELEASES[benchmark].items()}
     _read(benchmark, files, data.draw(folders.names(len(files))))
+
+
+_LONG = "9" * 5000
+# What once ended in a traceback: a file of a release, and what is in it.
+FOUND = [
+    (
+        "mt_video_bench",
+        "checklist/memory_recall_CheckList.json",
+        {"v.mp4": {"1": [{**_CHECKS, f"Q{_LONG}": "Is it?"}]}},
+    ),
+    ("mt_video_bench", "checklist/memory_recall_CheckList.json", {"v.mp4": {"1": [{**_CHECKS, "round index": _LONG}]}}),
+    ("mt_video_bench", "mtqa/memory_recall.json", {"v.mp4": [{"event_index": 1, "mtqa": {f"Round {_LONG}": {}}}]}),
+    ("mlvu", "1_plotQA.json", [{**_PLOT, "question": "\ud800"}]),
+    ("mlvu", "copy.jsonl", [{**_WRITTEN, "task_type": "needle", "candidates": ["\ud800", "b"]}]),
+]
+
+
+@pytest.mark.parametrize(("benchmark", "file", "content"), FOUND)
+def test_what_was_found(benchmark, file, content):
+    files = {name: _plain(*of) for name, of in RELEASES[benchmark].items()}
+    files[file] = _plain(file.endswith(".jsonl"), content)
+    _read(benchmark, files, ["{}"] * len(files))

@@ -164,6 +164,18 @@ def test_other_files_are_left_alone(logs, tmp_path, capsys):
     assert "is a file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("other", ["notes.md", "plots"])
+def test_a_folder_that_only_looks_like_a_report_is_left_alone(logs, tmp_path, capsys, other):
+    out = tmp_path / "out"
+    if other == "notes.md":
+        assert main(["report", str(logs / "bad"), "-o", str(out)]) == 0
+    (out / other).mkdir(parents=True)
+    before = sorted(out.iterdir())
+    assert main(["report", str(logs / "bad"), "-o", str(out)]) == 1
+    assert f"holds other files than a report. Name a new folder:\n  - {other}\n" in capsys.readouterr().err
+    assert sorted(out.iterdir()) == before
+
+
 def test_a_disk_that_refuses_is_one_message(logs, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["report", str(logs / "bad"), "-o", str(tmp_path / "file" / "out")]) == 1

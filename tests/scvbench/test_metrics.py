@@ -74,6 +74,14 @@ def test_questions_that_fqa_and_hdu_leave_out_are_noted():
     assert metrics.notes([item(100, without=0), item()]) == metrics.notes([item(100), item()]) == []
 
 
+def test_it_is_told_when_a_history_lacks_what_was_cut():
+    said = [("", "<think>hm"), ("", "<think>hm</think>fine"), ("pqa", "<think>hm"), ("fqa", "A")]
+    turns = [{"name": name, "reply": reply} for name, reply in said]
+    [note] = metrics.notes([{**item(100, without=0), "transcripts": [turns]}])
+    assert note.startswith("1 of 2 replies before the final questions were cut")
+    assert metrics.notes([{**item(100, without=0), "transcripts": [turns[1:]]}]) == []
+
+
 def test_breakdowns_by_duration_and_number_of_sub_questions():
     items = [
         item(100, without=0, seconds=599.9, sub_questions=10),

@@ -3,6 +3,7 @@
 Layout: ``mtqa/<ability>.json`` and ``checklist/<ability>_CheckList.json``, found by name anywhere below the source.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -140,8 +141,8 @@ class _Reader:
     def __init__(self, release: Release, ability: str, mtqa: Path, checklist: Path | None) -> None:
         self.release, self.ability = release, ability
         self.mtqa_path, self.checklist_path = mtqa, checklist
-        self.mtqa = _mapping(read_json(mtqa), str(mtqa))
-        self.checklists = _mapping(read_json(checklist), str(checklist)) if checklist else {}
+        self.mtqa = _read(mtqa)
+        self.checklists = _read(checklist) if checklist else {}
 
     def dialogues(self) -> Iterator[Dialogue]:
         problems = []
@@ -257,6 +258,16 @@ def _event(event: Mapping[str, Any], where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
         raise PackError(f"{where}: 'event_index' is {value!r}; a number or a text is needed")
     return str(value).strip()
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    value = _mapping(read_json(path), str(path))
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise PackError(f"{path}: a text in it holds {half!r}, half of a character. Write it whole") from None
+    return value
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:

@@ -32,9 +32,12 @@ def room_for(size):
 
 
 @pytest.mark.parametrize("size", [0, 10, 3000])
-def test_a_disk_that_fills_up_while_a_dataset_is_written_leaves_the_old_one(mt_prepared, mt_release, home, size):
+def test_a_disk_that_fills_up_while_a_dataset_is_written_leaves_the_old_one(
+    mt_prepared, mt_release, home, size, capsys
+):
     fingerprint = canonical.opened("mt_video_bench").fingerprint
     before = sorted(os.listdir(home / "datasets"))
+    # With `capsys` the progress bar is written to memory, not to a file.
     with room_for(size), pytest.raises(PackError, match=r"cannot be written .*File too large.*Free space"):
         prepare("mt_video_bench", mt_release, copy_videos=True)
     assert sorted(os.listdir(home / "datasets")) == before

@@ -67,6 +67,7 @@ def test_invisible_characters_between_words_change_no_choice(words, data):
 
 
 def _held(value: int, text: str) -> bool:
+    text = re.sub(r"[*`\"]", "", text)  # markup and quotes, which stand in words and numbers too: `**1**0`
     words = [word for table in (NUMBERS, ORDINALS, CJK_NUMBERS) for word, number in table.items() if number == value]
     written = [str(value) in text, *(word in text for word in words)]
     return any(written) or any(int(digits) == value for digits in re.findall(r"\d{1,400}", text))

@@ -141,6 +141,8 @@ FOUND = [
     ),
     ("mt_video_bench", "checklist/memory_recall_CheckList.json", {"v.mp4": {"1": [{**_CHECKS, "round index": _LONG}]}}),
     ("mt_video_bench", "mtqa/memory_recall.json", {"v.mp4": [{"event_index": 1, "mtqa": {f"Round {_LONG}": {}}}]}),
+    ("mt_video_bench", "mtqa/memory_recall.json", {"\ud800": [{"event_index": 1, "mtqa": _ROUNDS}]}),
+    ("mt_video_bench", "mtqa/memory_recall.json", {"v": [{"event_index": "\ud800", "mtqa": _ROUNDS}]}),
     ("mlvu", "1_plotQA.json", [{**_PLOT, "question": "\ud800"}]),
     ("mlvu", "copy.jsonl", [{**_WRITTEN, "task_type": "needle", "candidates": ["\ud800", "b"]}]),
 ]

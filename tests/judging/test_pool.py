@@ -340,7 +340,7 @@ def test_a_process_ends_at_once_with_calls_in_flight_and_in_the_queue(set_judge,
     ) as run:
         assert run.stdout.readline() == b"judging\n"
         try:
-            run.communicate(timeout=5)
+            run.communicate(timeout=30)
         finally:
             run.kill()
     assert len(judge_server.requests) == 4

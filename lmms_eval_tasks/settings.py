@@ -20,7 +20,10 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, env_ignore_empty=True)
 
-    home: Path = Field(Path("~/.cache/lmms_eval_tasks"), description="datasets, clips, judgements, run records")
+    home: Path = Field(
+        Path("~/.cache/lmms_eval_tasks"),
+        description="datasets, clips, judgements, run records, replies in conversations",
+    )
     data_mt_video_bench: str | None = Field(
         None, description="MT-Video-Bench: prepared folder, or ORG/NAME[@REVISION] on the Hub"
     )

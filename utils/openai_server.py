@@ -35,6 +35,7 @@ DRIPS = 20
 JUDGE_REQUEST = re.compile(
     r"Model Answer:(?P<answer>.*)Checklist:(?P<questions>.*?^Q1:.*)", re.IGNORECASE | re.DOTALL | re.MULTILINE
 )
+MARKED = re.compile(r"<answer (?P<mark>\w+)>\n(?P<answer>.*)\n</answer (?P=mark)>", re.DOTALL)
 CHECKLIST_QUESTION = re.compile(r"^Q(?P<number>\d+):(?P<text>.*)$", re.MULTILINE)
 QUOTED = re.compile(r'"([^"]+)"')
 # Some lmms-eval backends put the second of each frame between the images.
@@ -116,7 +117,8 @@ def rule_based(answers: Mapping[str, str] | None = None) -> ReplyFunction:
         text = next((text_of(each) for each in reversed(body.get("messages", [])) if each.get("role") == "user"), "")
         judging = JUDGE_REQUEST.search(text)
         if judging:
-            return judge_by_phrases(judging["answer"], judging["questions"])
+            marked = MARKED.search(judging["answer"])
+            return judge_by_phrases(marked["answer"] if marked else judging["answer"], judging["questions"])
         question = text.rpartition("Current question:\n")[2].strip()
         return known.get(question, VAGUE_ANSWER)
 

@@ -329,6 +329,8 @@ def test_a_process_ends_at_once_with_calls_in_flight_and_in_the_queue(set_judge,
     judge_server.reply = lambda *_: Fault("hang", seconds=60)
     code = (
         "import os, signal, threading\n"
+        # A suite that runs in the background ignores SIGINT, and so would this process.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from lmms_eval_tasks.judging.pool import pool\n"
         "for k in range(100): pool().submit(f'p{k}', str, 0, 'mt_video_bench')\n"
         "threading.Event().wait(0.3)\n"

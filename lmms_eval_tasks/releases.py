@@ -41,9 +41,6 @@ class Reader(Protocol):
     def questions(self, row: Mapping[str, Any]) -> int:
         """How many questions of a row are evaluated."""
 
-    def identity(self, row: Mapping[str, Any]) -> Any:
-        """What of a row the dataset's fingerprint covers."""
-
     def features(self) -> Any:
         """The rows' `datasets.Features`."""
 

@@ -40,16 +40,6 @@ Items = Iterable[Mapping[str, Any]]
 _BINS = ((300, "under 5 min"), (600, "5-10 min"), (1800, "10-30 min"), (float("inf"), "over 30 min"))
 
 
-def answer_score(choices: Sequence[str | None], right: Sequence[str]) -> float:
-    """Share of a question's answers (one for each repeat) that are right, in percent.
-
-    Args:
-        choices: The letters that were read; None is wrong.
-        right: The letters that carry the right answer's text.
-    """
-    return mean(100 * (choice in right) for choice in choices)
-
-
 def total(verdicts: Sequence[Sequence[Mapping[str, float]]]) -> float:
     """The sum of an answer's two grades, 2 to 10, averaged over answers and the judge's repeats.
 

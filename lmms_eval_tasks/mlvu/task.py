@@ -162,7 +162,7 @@ def judge(question: Item, repeats: int) -> None:
     if not has_reference(question):
         question.update(status=items.EXCLUDED, reason=metrics.NO_REFERENCE)
     elif choices:
-        question.update(status=items.SCORED, score=metrics.answer_score(question["choices"], question["letters"]))
+        question.update(status=items.SCORED, score=items.accuracy(question["choices"], question["letters"]))
     else:
         judge_item(
             question,

@@ -106,11 +106,6 @@ def questions(row: Mapping[str, Any]) -> int:
     return sum(bool(turn["checklist"]) and turn["excluded"] is None for turn in row["turns"])
 
 
-def identity(row: Mapping[str, Any]) -> Any:
-    """What the dataset's fingerprint covers: all but what depends on the videos at hand."""
-    return {key: value for key, value in row.items() if key != "seconds"}
-
-
 def features() -> "Features":
     """The columns of the rows."""
     from datasets import Features, Value

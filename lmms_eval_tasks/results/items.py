@@ -14,7 +14,7 @@ Where a doc is a whole conversation of several evaluated questions, its log entr
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.answers.failures import is_failure
@@ -162,6 +162,16 @@ def coverage(items: Iterable[Mapping[str, Any]]) -> float:
     number = counts(items)
     asked = number[SCORED] + number[UNJUDGED] + number[NO_ANSWER]
     return 100 * number[SCORED] / asked if asked else math.nan
+
+
+def accuracy(choices: Sequence[str | None], right: Collection[str]) -> float:
+    """Share of a question's answers (one for each repeat) that are right, in percent.
+
+    Args:
+        choices: The letters that were read; None is wrong.
+        right: The letters that carry the right answer's text.
+    """
+    return mean(100 * (choice in right) for choice in choices)
 
 
 def mean(values: Iterable[float]) -> float:

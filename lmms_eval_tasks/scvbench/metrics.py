@@ -21,16 +21,6 @@ _Group = tuple[float, str]
 _MINUTES = ((10, "under 10 min"), (15, "10-15 min"), (20, "15-20 min"), (float("inf"), "20 min and more"))
 
 
-def accuracy(choices: Sequence[str | None], right: Sequence[str]) -> float:
-    """Share of a question's answers (one for each repeat) that are right, in percent.
-
-    Args:
-        choices: The letters that were read; None is wrong.
-        right: The letters that carry the right answer's text.
-    """
-    return mean(100 * (choice in right) for choice in choices)
-
-
 def values(item: Mapping[str, Any]) -> dict[str, float]:
     """What a question adds to each metric, in percent; what does not exist of it is absent.
 

@@ -200,7 +200,7 @@ def _scored(answers: Sequence[str], question: Mapping[str, Any]) -> dict[str, An
     read = items.answers_read(part)
     if read is not None:
         choices = [read_choice(answer, question["options"]) for answer in read]
-        part.update(status=items.SCORED, choices=choices, score=metrics.accuracy(choices, question["letters"]))
+        part.update(status=items.SCORED, choices=choices, score=items.accuracy(choices, question["letters"]))
         if unread := choices.count(None):
             part["unread"] = unread
     return part

@@ -4,6 +4,7 @@ from importlib.resources import files
 import pytest
 
 from lmms_eval_tasks.mlvu import metrics
+from lmms_eval_tasks.results import items
 
 PUBLISHED = json.loads((files("lmms_eval_tasks.mlvu") / "published.json").read_text("utf-8"))
 ROWS = [(split, model) for split in ("dev", "test") for model in PUBLISHED[split]["rows"]]
@@ -112,7 +113,7 @@ def test_answers_and_repeats_are_averaged():
     ]
     assert metrics.total(verdicts) == 5.5
     assert metrics.grade({"verdicts": verdicts}, "ssc_accuracy") == 2.5
-    assert metrics.answer_score(["A", None, "C", "B"], ["A", "C"]) == 50
+    assert items.accuracy(["A", None, "C", "B"], ["A", "C"]) == 50
 
 
 def test_the_worst_answer_scores_two():

@@ -363,8 +363,3 @@ def test_a_folder_that_is_no_release_is_refused(tmp_path):
         release.read(tmp_path)
     with pytest.raises(PackError, match="is not a folder"):
         release.read(tmp_path / "nowhere")
-
-
-def test_the_fingerprint_does_not_depend_on_the_videos():
-    row = {"id": "a", "duration": 5.0, "seconds": 3.0}
-    assert release.identity(row) == {"id": "a", "duration": 5.0}

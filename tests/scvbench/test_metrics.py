@@ -5,6 +5,7 @@ from importlib.resources import files
 
 import pytest
 
+from lmms_eval_tasks.results import items
 from lmms_eval_tasks.scvbench import metrics
 
 PUBLISHED = json.loads((files("lmms_eval_tasks.scvbench") / "published.json").read_text())
@@ -30,7 +31,7 @@ def item(score=None, without=..., **more):
     ],
 )
 def test_accuracy_is_over_repeats_and_takes_every_letter_of_the_right_text(choices, right, expected):
-    assert metrics.accuracy(choices, right) == expected
+    assert items.accuracy(choices, right) == expected
 
 
 @pytest.mark.parametrize(

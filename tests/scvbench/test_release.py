@@ -308,9 +308,3 @@ def test_prepare_writes_nothing_where_no_question_can_be_asked(tmp_path, home):
     with pytest.raises(PackError, match=r"nothing was written:\n  - v/1: no sub_questions: it has"):
         prepare("scvbench", write(tmp_path, line(sub_questions=...)))
     assert not (home / "datasets").exists()
-
-
-def test_the_fingerprint_covers_all_but_the_videos_at_hand(tmp_path):
-    _, row = read_one(tmp_path, LINE)
-    assert release.identity(row) == release.identity({**row, "seconds": 3.0})
-    assert release.identity(row) != release.identity({**row, "synopsis": "other"})
